@@ -1,0 +1,1 @@
+"""ftbuf: Linux ftrace recordings to arrays."""
