@@ -1,0 +1,443 @@
+/* The walk over sub-buffers: page bytes -> record refs. Pure: reads the page, writes the batch, keeps its state in ftb_stream. */
+#include "ftb_inline.h"
+#include "ftbuf.h"
+
+/* K:ring_buffer.c RB_MISSED_EVENTS, RB_MISSED_STORED: flags in the low 32 bits of commit. */
+#define MISSED_EVENTS (1u << 31)
+#define MISSED_STORED (1u << 30)
+/* K:include/linux/ring_buffer.h enum ring_buffer_type */
+#define TYPE_LEN_MAX_SHORT 28u
+#define TYPE_PADDING 29u
+#define TYPE_TIME_EXTEND 30u
+#define TYPE_TIME_STAMP 31u
+/* 2.6.28 to 2.6.30 had a two-bit type. */
+#define OLD_TYPE_PADDING 0u
+#define OLD_TYPE_TIME_EXTEND 1u
+#define OLD_TYPE_TIME_STAMP 2u
+/* K:ring_buffer.c TS_SHIFT and TS_MSB: time deltas have 27 bits, absolute stamps 59. */
+#define DELTA_BITS 27
+#define DELTA_MASK ((1u << DELTA_BITS) - 1)
+#define STAMP_TOP (0xf8ULL << 56)
+#define STAMP_STEP (1ULL << 59)
+/* Every header is one 32-bit word; time extends and stamps have a second one. */
+#define HEADER 4u
+#define EXTENDED 8u
+
+int ftb_report_problem(ftb_report *report, const ftb_stream *s, int status, size_t at, size_t bytes)
+{
+    ftb_problem row = {.offset = s->file_offset + at, .bytes = bytes, .stream = s->index, .status = (uint32_t)status};
+    return ftb_column_append(&report->problems, &row, sizeof row);
+}
+
+void ftb_stream_feed(ftb_stream *s, const uint8_t *data, size_t size, uint64_t file_offset, int last)
+{
+    s->data = data;
+    s->size = size;
+    s->file_offset = file_offset;
+    s->last_segment = (uint8_t)last;
+    s->next_page = 0;
+    s->in_page = 0;
+}
+
+/* ---- pages ---- */
+
+typedef struct {
+    uint64_t ts;
+    uint32_t flags;
+    uint32_t commit; /* bytes of data, without flags */
+} page_header;
+
+/* Only the low 32 bits of commit count: the flags are sign-extended on 64-bit kernels (K:ring_buffer_read_page). */
+static page_header read_header(const ftb_abi *abi, const uint8_t *page)
+{
+    const uint8_t *commit = page + 8;
+    if (abi->big_endian && abi->commit_size == 8)
+        commit += 4;
+    uint32_t word = ftb_load32(commit, abi->big_endian);
+    page_header h = {.ts = ftb_load64(page, abi->big_endian), .flags = word, .commit = word & ~(MISSED_EVENTS | MISSED_STORED)};
+    return h;
+}
+
+static int64_t corrected(const ftb_clock *clock, uint64_t raw)
+{
+    return clock == NULL ? (int64_t)raw : ftb_clock_apply(clock, raw);
+}
+
+/* The count of lost events stands right after the data, one kernel long; -1 when it is not known. */
+static int64_t lost_count(const ftb_stream *s, const page_header *h, size_t available, int *cut)
+{
+    const ftb_abi *abi = s->abi;
+    if (!(h->flags & MISSED_STORED))
+        return -1;
+    size_t at = (size_t)abi->data_offset + h->commit;
+    if (at > available || available - at < abi->commit_size) {
+        *cut = 1;
+        return -1;
+    }
+    return (int64_t)ftb_load(s->data + s->page + at, abi->commit_size, abi->big_endian);
+}
+
+static int note_loss(ftb_stream *s, const page_header *h, size_t available, ftb_report *report)
+{
+    int cut = 0;
+    ftb_loss row = {.before = s->last_ts, .after = corrected(s->clock, h->ts), .stream = s->index};
+    row.count = lost_count(s, h, available, &cut);
+    s->missed_pages++;
+    s->lost_pending = 1;
+    if (cut && ftb_report_problem(report, s, FTB_LOST_COUNT_CUT, s->page, 0) != FTB_OK)
+        return FTB_NO_MEMORY;
+    return ftb_column_append(&report->losses, &row, sizeof row);
+}
+
+/* Open the next page of the segment. Leaves in_page 0 when the page yields nothing. */
+static int open_page(ftb_stream *s, ftb_report *report)
+{
+    const ftb_abi *abi = s->abi;
+    size_t left = s->size - s->next_page;
+    size_t available = left < abi->subbuf_size ? left : abi->subbuf_size;
+    s->page = s->next_page;
+    s->next_page += available;
+    s->lost_pending = 0;
+    if (available < abi->data_offset)
+        return ftb_report_problem(report, s, FTB_PAGE_SHORT, s->page, available);
+    s->pages++;
+    const uint8_t *page = s->data + s->page;
+    page_header h = read_header(abi, page);
+    if (h.commit > abi->subbuf_size - abi->data_offset)
+        return ftb_report_problem(report, s, FTB_COMMIT_TOO_LARGE, s->page, available);
+    size_t data = available - abi->data_offset;
+    s->clipped = h.commit > data;
+    s->cur = page + abi->data_offset;
+    s->end = s->cur + (s->clipped ? data : h.commit);
+    s->ts = h.ts;
+    s->backwards |= corrected(s->clock, h.ts) < s->last_ts;
+    s->in_page = 1;
+    return h.flags & MISSED_EVENTS ? note_loss(s, &h, available, report) : FTB_OK;
+}
+
+/* Leave the page; `status` names the defect met at `at`, which costs the rest of the committed data. */
+static int close_page(ftb_stream *s, int status, const uint8_t *at, ftb_report *report)
+{
+    s->in_page = 0;
+    s->cur = at;
+    if (s->clipped)
+        status = FTB_PAGE_CUT; /* whatever the cut went through */
+    if (status == FTB_OK)
+        return FTB_OK;
+    return ftb_report_problem(report, s, status, (size_t)(at - s->data), (size_t)(s->end - at));
+}
+
+/* ---- records ---- */
+
+/* K:ring_buffer.c rb_fix_abs_ts: only 59 bits are stored, the rest comes from the running stamp. */
+FTB_ALWAYS_INLINE uint64_t absolute_stamp(uint64_t stored, uint64_t running)
+{
+    uint64_t top = running & STAMP_TOP;
+    if (top == 0)
+        return stored;
+    stored |= top;
+    return stored < running ? stored + STAMP_STEP : stored;
+}
+
+/* The writer's stamp advanced by a padding's delta, unless it is the 1 that only marks it as sized (K:check_buffer). */
+FTB_ALWAYS_INLINE uint64_t padding_delta(uint32_t delta)
+{
+    return delta == 1 ? 0 : delta;
+}
+
+FTB_ALWAYS_INLINE uint64_t round4(uint32_t n)
+{
+    return ((uint64_t)n + 3) & ~(uint64_t)3;
+}
+
+/* One record header, taken apart. */
+typedef struct {
+    const uint8_t *payload; /* NULL: not a data record */
+    uint64_t len;           /* of the payload */
+    uint64_t total;         /* bytes from header to next header */
+    int status;
+    int ends_page;
+} record;
+
+/* Where a sized record ends: array[0] counts itself and is rounded up to words, as the writer does. */
+FTB_ALWAYS_INLINE record sized(const uint8_t *p, size_t left, int big, int cut_status)
+{
+    record r = {0};
+    if (left < EXTENDED) {
+        r.status = cut_status;
+        return r;
+    }
+    uint32_t length = ftb_load32(p + HEADER, big);
+    r.total = HEADER + round4(length);
+    if (length < HEADER)
+        r.status = FTB_LENGTH_TOO_SMALL;
+    else if (r.total > left)
+        r.status = cut_status;
+    r.payload = p + EXTENDED;
+    r.len = length - HEADER;
+    return r;
+}
+
+/* Records that are not short data: padding, time extend, time stamp, long data. */
+static record read_special(ftb_stream *s, uint64_t *ts, const uint8_t *p, size_t left, uint32_t type, uint32_t delta, int big)
+{
+    record r = {0};
+    switch (type) {
+    case 0:
+        r = sized(p, left, big, FTB_RECORD_CUT);
+        *ts += delta;
+        return r;
+    case TYPE_PADDING:
+        r.ends_page = delta == 0; /* nothing but emptiness follows; array[0] is not valid */
+        if (!r.ends_page) {
+            r = sized(p, left, big, FTB_PADDING_CUT);
+            r.payload = NULL;
+            *ts += padding_delta(delta);
+        }
+        s->paddings++;
+        return r;
+    default: /* time extend and time stamp */
+        if (left < EXTENDED) {
+            r.status = type == TYPE_TIME_EXTEND ? FTB_EXTEND_CUT : FTB_STAMP_CUT;
+            return r;
+        }
+        r.total = EXTENDED;
+        uint64_t value = delta + ((uint64_t)ftb_load32(p + HEADER, big) << DELTA_BITS);
+        if (type == TYPE_TIME_EXTEND) {
+            s->time_extends++;
+            *ts += value;
+        } else {
+            s->time_stamps++;
+            uint64_t stamp = absolute_stamp(value, *ts);
+            s->backwards |= stamp < *ts;
+            *ts = stamp;
+        }
+        return r;
+    }
+}
+
+/* The header of 2.6.28 to 2.6.30: type 2 bits, len 3 bits, delta 27 bits. */
+static record read_old(ftb_stream *s, uint64_t *ts, const uint8_t *p, size_t left, uint32_t word, int big)
+{
+    uint32_t type = big ? word >> 30 : word & 3;
+    uint32_t len = big ? word >> 27 & 7 : word >> 2 & 7;
+    uint32_t delta = big ? word & DELTA_MASK : word >> 5;
+    record r = {0};
+    switch (type) {
+    case OLD_TYPE_PADDING:
+        s->paddings++;
+        r.ends_page = 1;
+        return r;
+    case OLD_TYPE_TIME_EXTEND:
+        return read_special(s, ts, p, left, TYPE_TIME_EXTEND, delta, big);
+    case OLD_TYPE_TIME_STAMP:
+        r.status = FTB_BAD_RECORD_TYPE; /* defined by the kernel, but never written */
+        return r;
+    default:
+        if (len == 0)
+            return read_special(s, ts, p, left, 0, delta, big);
+        *ts += delta;
+        r.total = HEADER + 4 * len;
+        r.status = r.total > left ? FTB_RECORD_CUT : FTB_OK;
+        r.payload = p + HEADER;
+        r.len = 4 * len;
+        return r;
+    }
+}
+
+FTB_ALWAYS_INLINE record read_record(ftb_stream *s, uint64_t *ts, const uint8_t *p, size_t left, int big, int old)
+{
+    uint32_t word = ftb_load32(p, big);
+    if (old)
+        return read_old(s, ts, p, left, word, big);
+    /* bit-fields start at the bottom on little-endian kernels, at the top on big-endian ones */
+    uint32_t type = big ? word >> DELTA_BITS : word & 31;
+    uint32_t delta = big ? word & DELTA_MASK : word >> 5;
+    if (FTB_UNLIKELY(type - 1 >= TYPE_LEN_MAX_SHORT))
+        return read_special(s, ts, p, left, type, delta, big);
+    *ts += delta;
+    record r = {.payload = p + HEADER, .len = 4 * type, .total = HEADER + 4 * type};
+    r.status = r.total > left ? FTB_RECORD_CUT : FTB_OK;
+    return r;
+}
+
+/* The first data record of a page that follows a gap says when the gap ended. */
+static void end_of_gap(ftb_stream *s, uint64_t ts, ftb_report *report)
+{
+    ftb_loss *row = (ftb_loss *)(void *)(report->losses.data + report->losses.size) - 1;
+    row->after = corrected(s->clock, ts);
+}
+
+/* Walk the open page until it ends or the batch is full. One instance per byte order and header layout. */
+FTB_ALWAYS_INLINE int walk(ftb_stream *s, const ftb_select *select, ftb_batch *out, ftb_report *report, int big, int old)
+{
+    const uint32_t type_offset = s->abi->type_offset, type_size = s->abi->type_size;
+    const uint32_t type_end = type_offset + type_size;
+    const uint16_t *slot_of = select->slot_of;
+    const uint32_t n_ids = select->n_ids;
+    const uint8_t *p = s->cur, *end = s->end;
+    uint64_t ts = s->ts, data_ts = ts, events = 0;
+    uint32_t n = out->n;
+    uint16_t mark = (uint16_t)(s->index | (s->lost_pending ? FTB_LOST_BEFORE : 0));
+    int status = FTB_OK, ends_page = 0;
+
+    while (n < FTB_BATCH) {
+        size_t left = (size_t)(end - p);
+        if (FTB_UNLIKELY(left < HEADER)) {
+            status = left == 0 ? FTB_OK : FTB_HEADER_CUT;
+            ends_page = 1;
+            break;
+        }
+        record r = read_record(s, &ts, p, left, big, old);
+        if (FTB_UNLIKELY(r.status != FTB_OK || r.ends_page)) {
+            status = r.status;
+            ends_page = 1;
+            break;
+        }
+        if (FTB_LIKELY(r.payload != NULL)) {
+            if (FTB_UNLIKELY(r.len < type_end)) {
+                status = FTB_TYPE_MISSING;
+                ends_page = 1;
+                break;
+            }
+            if (FTB_UNLIKELY(s->lost_pending)) {
+                end_of_gap(s, ts, report);
+                s->lost_pending = 0;
+            }
+            uint32_t id = type_size == 2 ? ftb_load16(r.payload + type_offset, big)
+                                         : (uint32_t)ftb_load(r.payload + type_offset, type_size, big);
+            uint16_t slot = id < n_ids ? slot_of[id] : select->other;
+            data_ts = ts;
+            out->ts[n] = (int64_t)ts;
+            out->data[n] = r.payload;
+            out->len[n] = (uint32_t)r.len;
+            out->slot[n] = slot;
+            out->stream[n] = mark;
+            uint32_t keep = slot != FTB_NO_SLOT;
+            n += keep; /* no branch: what is not wanted is overwritten by the next */
+            mark = keep ? (uint16_t)s->index : mark;
+            events++;
+        }
+        p += r.total;
+    }
+    s->cur = p;
+    s->ts = ts;
+    s->events += events;
+    out->n = n;
+    if (events > 0)
+        s->last_ts = corrected(s->clock, data_ts);
+    return ends_page ? close_page(s, status, p, report) : FTB_OK;
+}
+
+static int walk_page(ftb_stream *s, const ftb_select *select, ftb_batch *out, ftb_report *report)
+{
+    if (s->abi->old_header)
+        return s->abi->big_endian ? walk(s, select, out, report, 1, 1) : walk(s, select, out, report, 0, 1);
+    return s->abi->big_endian ? walk(s, select, out, report, 1, 0) : walk(s, select, out, report, 0, 0);
+}
+
+/* ---- selection on what only needs the ref ---- */
+
+static int pid_wanted(const ftb_select *select, int32_t pid)
+{
+    uint32_t low = 0, high = select->n_pids;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (select->pids[middle] < pid)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < select->n_pids && select->pids[low] == pid;
+}
+
+static int ref_wanted(const ftb_stream *s, const ftb_select *select, const ftb_batch *b, uint32_t i)
+{
+    if (select->has_window && (b->ts[i] < select->start || b->ts[i] >= select->end))
+        return 0;
+    if (select->pid_width == 0)
+        return 1;
+    if (b->len[i] < select->pid_width || b->len[i] - select->pid_width < select->pid_offset)
+        return 0;
+    return pid_wanted(select, (int32_t)ftb_load(b->data[i] + select->pid_offset, select->pid_width, s->abi->big_endian));
+}
+
+static void drop_unwanted(const ftb_stream *s, const ftb_select *select, ftb_batch *b, uint32_t from)
+{
+    uint32_t n = from;
+    for (uint32_t i = from; i < b->n; i++) {
+        b->ts[n] = b->ts[i];
+        b->data[n] = b->data[i];
+        b->len[n] = b->len[i];
+        b->slot[n] = b->slot[i];
+        b->stream[n] = b->stream[i];
+        n += (uint32_t)ref_wanted(s, select, b, i);
+    }
+    b->n = n;
+}
+
+int ftb_scan(ftb_stream *s, const ftb_select *select, ftb_batch *out, ftb_report *report)
+{
+    const int correct = !ftb_clock_is_identity(s->clock);
+    const int filter = select->has_window || select->pid_width != 0;
+    while (out->n < FTB_BATCH) {
+        if (!s->in_page) {
+            if (s->next_page >= s->size)
+                return FTB_NEED_SEGMENT;
+            if (open_page(s, report) != FTB_OK)
+                return FTB_NO_MEMORY;
+            continue;
+        }
+        uint32_t from = out->n;
+        if (walk_page(s, select, out, report) != FTB_OK)
+            return FTB_NO_MEMORY;
+        if (correct)
+            ftb_clock_apply_all(s->clock, out->ts + from, out->n - from);
+        if (filter)
+            drop_unwanted(s, select, out, from);
+    }
+    return FTB_OK;
+}
+
+/* ---- pages by time ---- */
+
+static int64_t time_at(const ftb_abi *abi, const ftb_clock *clock, const uint8_t *data, size_t index)
+{
+    return corrected(clock, ftb_load64(data + index * abi->subbuf_size, abi->big_endian));
+}
+
+static int64_t median(int64_t a, int64_t b, int64_t c)
+{
+    int64_t low = a < b ? a : b, high = a < b ? b : a;
+    return c < low ? low : c > high ? high : c;
+}
+
+static size_t page_count(const ftb_abi *abi, size_t size)
+{
+    size_t whole = size / abi->subbuf_size;
+    return whole + (size % abi->subbuf_size >= abi->data_offset);
+}
+
+int64_t ftb_page_time(const ftb_abi *abi, const ftb_clock *clock, const uint8_t *data, size_t size, size_t index)
+{
+    size_t pages = page_count(abi, size);
+    if (index >= pages)
+        return INT64_MAX;
+    int64_t own = time_at(abi, clock, data, index);
+    if (index == 0 || index + 1 >= pages)
+        return own;
+    return median(time_at(abi, clock, data, index - 1), own, time_at(abi, clock, data, index + 1));
+}
+
+size_t ftb_find_page(const ftb_abi *abi, const ftb_clock *clock, const uint8_t *data, size_t size, int64_t ts)
+{
+    size_t low = 0, high = page_count(abi, size);
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (ftb_page_time(abi, clock, data, size, middle) <= ts)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}

@@ -1,0 +1,84 @@
+/* Plans are checked once, so that the gather loops need one length compare per record. */
+#include "ftb_inline.h"
+#include "ftbuf.h"
+
+static int is_width(uint32_t n)
+{
+    return n == 1 || n == 2 || n == 4 || n == 8;
+}
+
+/* Bytes of the record's fixed part that an op reads without looking at the record's length. */
+static uint32_t fixed_bytes(const ftb_op *op)
+{
+    if (op->op == FTB_OP_COMM || op->op == FTB_OP_SCALAR)
+        return op->width;
+    if (op->op < FTB_OP_COMM)
+        return 0;
+    switch (op->where) {
+    case FTB_INLINE: return op->size;
+    case FTB_SHORT_LOC: return 2;
+    case FTB_TAIL: return 0;
+    default: return 4;
+    }
+}
+
+static int is_op_sound(const ftb_op *op)
+{
+    if (op->op >= FTB_N_OPS || op->where >= FTB_N_WHERE)
+        return 0;
+    if (op->op < FTB_OP_COMM)
+        return 1;
+    if (!is_width(op->width))
+        return 0;
+    switch (op->op) {
+    case FTB_OP_SCALAR: return is_width(op->out_width) && op->out_width >= op->width;
+    case FTB_OP_FIXED: return op->where == FTB_INLINE && op->size > 0 && op->size % op->width == 0;
+    case FTB_OP_STRING: return op->intern != NULL;
+    default: return 1;
+    }
+}
+
+int ftb_plan_check(ftb_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->n_ops; i++) {
+        const ftb_op *op = &plan->ops[i];
+        uint32_t end;
+        if (!is_op_sound(op) || __builtin_add_overflow(op->offset, fixed_bytes(op), &end))
+            return FTB_BAD_PLAN;
+        if (fixed_bytes(op) > 0 && end > plan->min_len)
+            return FTB_BAD_PLAN;
+    }
+    return FTB_OK;
+}
+
+void ftb_plan_free(ftb_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->n_ops; i++) {
+        ftb_column_free(&plan->ops[i].column);
+        ftb_column_free(&plan->ops[i].values);
+    }
+}
+
+ftb_span ftb_locate(const ftb_op *op, int big_endian, const uint8_t *data, uint32_t len, int *outside)
+{
+    uint64_t start = op->offset, size = op->size;
+    if (op->where == FTB_TAIL) {
+        size = start <= len ? len - start : 0;
+    } else if (op->where == FTB_SHORT_LOC) { /* an offset only: the string runs to its NUL */
+        start = ftb_load16(data + op->offset, big_endian);
+        size = start <= len ? len - start : 0;
+    } else if (op->where != FTB_INLINE) {
+        /* K:include/trace/stages: low half offset, high half length; relative ones count from the end of this word */
+        uint32_t word = ftb_load32(data + op->offset, big_endian);
+        start = (word & 0xffff) + (op->where == FTB_REL_LOC ? (uint64_t)op->offset + 4 : 0);
+        size = word >> 16;
+    }
+    ftb_span span = {data, 0};
+    if (start > len || size > len - start) {
+        *outside = 1;
+        return span;
+    }
+    span.data = data + start;
+    span.len = (uint32_t)size;
+    return span;
+}

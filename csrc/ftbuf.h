@@ -1,0 +1,281 @@
+/* The whole contract of the C core: statuses, the kernel's ABI as a value, record refs, plans, columns and every prototype.
+ *
+ * Data flows one way:  scan (page -> batch of record refs) -> clock -> select -> merge -> gather (columns), render or records.
+ * A record ref points into a sub-buffer that the caller keeps alive until the batch is consumed; refs never own memory.
+ * Nothing here does I/O, keeps globals or knows Python. All numbers read from a page are untrusted.
+ */
+#ifndef FTBUF_H
+#define FTBUF_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* One list of statuses: enum, public name, message. */
+#define FTB_STATUSES(X)                                                                                  \
+    X(FTB_OK, "ok", "no error")                                                                          \
+    X(FTB_NEED_SEGMENT, "need_segment", "a stream needs its next segment")                               \
+    X(FTB_DONE, "done", "all streams are at their end")                                                  \
+    X(FTB_NO_MEMORY, "no_memory", "out of memory")                                                       \
+    X(FTB_BAD_PLAN, "bad_plan", "a plan names bytes or columns that cannot be")                          \
+    X(FTB_PAGE_SHORT, "page_short", "fewer bytes than a sub-buffer header")                              \
+    X(FTB_PAGE_CUT, "page_cut", "the sub-buffer ends before its committed data")                         \
+    X(FTB_COMMIT_TOO_LARGE, "commit_too_large", "commit is larger than the sub-buffer's data area")      \
+    X(FTB_HEADER_CUT, "header_cut", "fewer than 4 bytes where a record header is due")                   \
+    X(FTB_RECORD_CUT, "record_cut", "a record runs past the committed data")                             \
+    X(FTB_LENGTH_TOO_SMALL, "length_too_small", "a sized record is shorter than its own length field")   \
+    X(FTB_EXTEND_CUT, "extend_cut", "a time extend runs past the committed data")                        \
+    X(FTB_STAMP_CUT, "stamp_cut", "an absolute time stamp runs past the committed data")                 \
+    X(FTB_PADDING_CUT, "padding_cut", "padding runs past the committed data")                            \
+    X(FTB_BAD_RECORD_TYPE, "bad_record_type", "a record type that was never written")                    \
+    X(FTB_TYPE_MISSING, "type_missing", "a data record too short to hold its event id")                  \
+    X(FTB_LOST_COUNT_CUT, "lost_count_cut", "the stored count of lost events is outside the sub-buffer") \
+    X(FTB_RECORD_SHORT, "record_short", "a record shorter than the fixed part of its event's format")    \
+    X(FTB_UNKNOWN_EVENT, "unknown_event", "an event id that has no format")                              \
+    X(FTB_FIELD_OUTSIDE, "field_outside", "a dynamic field lies outside its record")                     \
+    X(FTB_TRUNCATED, "truncated", "the input ends before the data that its tables promise")              \
+    X(FTB_BAD_COMPRESSION, "bad_compression", "a chunk does not decompress to what its header promises") \
+    X(FTB_BAD_METADATA, "bad_metadata", "a section, option or table of the container is damaged")
+
+typedef enum {
+#define FTB_ENUM(id, name, message) id,
+    FTB_STATUSES(FTB_ENUM)
+#undef FTB_ENUM
+    FTB_N_STATUSES
+} ftb_status;
+
+const char *ftb_status_name(int status);
+const char *ftb_status_message(int status);
+
+/* How the traced kernel lays out one buffer; read from the recording, never the host's. */
+typedef struct {
+    uint32_t subbuf_size;
+    uint32_t data_offset;
+    uint32_t commit_size; /* 4 or 8: the kernel's long */
+    uint32_t type_offset; /* of common_type in a record's payload */
+    uint32_t type_size;   /* 1, 2 or 4 */
+    uint8_t big_endian;
+    uint8_t old_header; /* the 2/3/27-bit record header of 2.6.28 to 2.6.30 */
+} ftb_abi;
+
+/* Time correction of one stream, applied in this order: guest shift, TSC to ns (or ts2secs), offset. */
+typedef struct {
+    uint32_t n_samples; /* guest to host; sorted by time, no equal times */
+    uint8_t interpolate;
+    const int64_t *times, *offsets, *scalings, *fractions;
+    uint32_t mult, shift; /* mult 0: not a TSC */
+    uint64_t hz;          /* not 0: ticks of this frequency to ns, instead of mult and shift */
+    int64_t offset;
+} ftb_clock;
+
+int ftb_clock_is_identity(const ftb_clock *clock);
+int64_t ftb_clock_apply(const ftb_clock *clock, uint64_t raw);
+void ftb_clock_apply_all(const ftb_clock *clock, int64_t *ts, uint32_t n);
+
+/* A batch of record refs: parallel arrays that stay in cache. */
+#define FTB_BATCH 1024
+#define FTB_NO_SLOT 0xffffu
+#define FTB_NO_PLAN 0xffffu
+#define FTB_LOST_BEFORE 0x8000u /* in stream[]: events were lost just before this record */
+#define FTB_MAX_STREAMS 0x8000u
+
+typedef struct {
+    uint32_t n;
+    int64_t ts[FTB_BATCH];
+    const uint8_t *data[FTB_BATCH]; /* the payload, event fields start at offset 0 */
+    uint32_t len[FTB_BATCH];
+    uint16_t slot[FTB_BATCH];
+    uint16_t stream[FTB_BATCH];
+} ftb_batch;
+
+typedef struct {
+    uint64_t offset; /* in the file: segment offset plus place in the segment */
+    uint64_t bytes;  /* that could not be used */
+    uint32_t stream;
+    uint32_t status;
+} ftb_problem;
+
+typedef struct {
+    int64_t before; /* time of the stream's last record before the gap; INT64_MIN: none was seen */
+    int64_t after;  /* time of the first record after it */
+    int64_t count;  /* -1: unknown */
+    uint32_t stream;
+    uint32_t reserved;
+} ftb_loss;
+
+/* A growable array; what a Python column owns in the end. */
+typedef struct {
+    uint8_t *data;
+    size_t size;     /* bytes in use */
+    size_t capacity; /* bytes allocated */
+} ftb_column;
+
+int ftb_column_reserve(ftb_column *column, size_t extra);
+int ftb_column_append(ftb_column *column, const void *bytes, size_t n);
+void ftb_column_trim(ftb_column *column);
+void ftb_column_free(ftb_column *column);
+
+/* Which records are wanted. */
+struct ftb_filter;
+typedef struct {
+    const uint16_t *slot_of; /* event id -> slot, or FTB_NO_SLOT */
+    uint32_t n_ids;
+    uint16_t other;      /* slot of ids at or above n_ids */
+    uint8_t has_window;  /* keep start <= ts < end */
+    uint8_t pid_width;   /* bytes of common_pid; 0: no pid filter */
+    uint32_t pid_offset; /* of common_pid */
+    int64_t start, end;
+    const int32_t *pids; /* sorted */
+    uint32_t n_pids;
+    const struct ftb_filter *filter; /* where=, or NULL */
+} ftb_select;
+
+/* The walk over one CPU's sub-buffers. */
+typedef struct {
+    /* set by the caller */
+    const ftb_abi *abi;
+    const ftb_clock *clock; /* NULL: identity */
+    uint32_t index;         /* position in the merge: ties in time go to the lower index */
+    uint32_t cpu;
+    uint32_t buffer;
+    uint8_t last_segment; /* no segment follows the current one */
+    /* the current segment */
+    const uint8_t *data;
+    size_t size;
+    uint64_t file_offset;
+    /* state of the walk */
+    size_t next_page;
+    size_t page; /* start of the page that cur is in */
+    const uint8_t *cur, *end;
+    uint64_t ts; /* raw */
+    uint8_t in_page, clipped, lost_pending, backwards;
+    int64_t last_ts; /* corrected, of the last data record; INT64_MIN before the first */
+    /* what was seen */
+    uint64_t pages, events, paddings, time_extends, time_stamps, missed_pages;
+    /* records waiting for the merge */
+    ftb_batch *batch;
+    uint32_t pos;
+} ftb_stream;
+
+/* Damage and losses are appended to these; one per page at the most (two with lost_count_cut). */
+typedef struct {
+    ftb_column problems; /* of ftb_problem */
+    ftb_column losses;   /* of ftb_loss */
+} ftb_report;
+
+int ftb_report_problem(ftb_report *report, const ftb_stream *s, int status, size_t at, size_t bytes);
+
+/* Give a stream its next segment. */
+void ftb_stream_feed(ftb_stream *s, const uint8_t *data, size_t size, uint64_t file_offset, int last);
+
+/* Append wanted records to `out` until it is full (FTB_OK) or the segment is used up (FTB_NEED_SEGMENT). */
+int ftb_scan(ftb_stream *s, const ftb_select *select, ftb_batch *out, ftb_report *report);
+
+/* Corrected time of page `index` of a segment: its own, or the median with its neighbours, so that one damaged page misleads nobody. */
+int64_t ftb_page_time(const ftb_abi *abi, const ftb_clock *clock, const uint8_t *data, size_t size, size_t index);
+/* Index of the first page whose time is > ts; pages of a CPU are in time order. */
+size_t ftb_find_page(const ftb_abi *abi, const ftb_clock *clock, const uint8_t *data, size_t size, int64_t ts);
+
+/* k-way merge by (ts, index). */
+typedef struct {
+    ftb_stream *streams;
+    uint32_t n_streams;
+    uint32_t *heap; /* caller's, n_streams entries: streams with records waiting, least first */
+    uint32_t heap_n;
+    uint32_t started; /* streams looked at so far */
+    uint32_t need;    /* the stream that FTB_NEED_SEGMENT is about */
+} ftb_merge;
+
+int ftb_merge_fill(ftb_merge *m, const ftb_select *select, ftb_batch *out, ftb_report *report);
+
+/* Strings and their codes. */
+typedef struct {
+    ftb_column bytes;   /* the strings, one after another, each followed by a NUL */
+    ftb_column offsets; /* uint64 start of each string, and one more: the end */
+    uint64_t *table;    /* open addressing: hash << 32 | code + 1; 0: free */
+    uint32_t mask;
+    uint32_t n;
+} ftb_intern;
+
+int ftb_intern_init(ftb_intern *in);
+void ftb_intern_free(ftb_intern *in);
+/* Code of a string, added when new; -1 when memory is out. */
+int64_t ftb_intern_code(ftb_intern *in, const uint8_t *s, size_t n);
+
+/* Plans: one op per column. */
+typedef enum {
+    FTB_OP_TS,       /* int64 */
+    FTB_OP_CPU,      /* uint16 */
+    FTB_OP_BUFFER,   /* uint16 */
+    FTB_OP_SLOT,     /* uint16: which event */
+    FTB_OP_COMM,     /* int32 code by the pid at offset */
+    FTB_OP_SCALAR,   /* width bytes in, out_width bytes out */
+    FTB_OP_FIXED,    /* size bytes: elements of width bytes, byte order corrected */
+    FTB_OP_STRING,   /* int32 code into the op's dictionary */
+    FTB_OP_LIST,     /* offsets (uint64) in column, elements in values */
+    FTB_N_OPS
+} ftb_opcode;
+
+typedef enum { FTB_INLINE, FTB_DATA_LOC, FTB_REL_LOC, FTB_SHORT_LOC, FTB_TAIL, FTB_N_WHERE } ftb_where;
+
+typedef struct {
+    uint8_t op;
+    uint8_t where;
+    uint8_t width;     /* of one element in the record */
+    uint8_t out_width; /* SCALAR: of one element in the column */
+    uint8_t is_signed;
+    uint32_t offset, size;
+    ftb_column column;
+    ftb_column values;  /* LIST: the elements */
+    ftb_intern *intern; /* STRING: its dictionary */
+} ftb_op;
+
+typedef struct {
+    ftb_op *ops;
+    uint32_t n_ops;
+    uint32_t min_len; /* records shorter than this are reported and left out */
+    uint8_t big_endian;
+    uint64_t rows;
+    uint64_t outside; /* dynamic fields that lay outside their record */
+} ftb_plan;
+
+/* Check every offset against the fixed length once, so that gathering needs one compare per record. */
+int ftb_plan_check(ftb_plan *plan);
+void ftb_plan_free(ftb_plan *plan);
+
+/* Bytes of a located field of a record; length 0 and *outside set when it is not inside the record. */
+typedef struct {
+    const uint8_t *data;
+    uint32_t len;
+} ftb_span;
+ftb_span ftb_locate(const ftb_op *op, int big_endian, const uint8_t *data, uint32_t len, int *outside);
+
+/* pid -> comm code; code 0 is "<...>". */
+typedef struct {
+    const int32_t *code_of_pid;
+    uint32_t n_pids;
+} ftb_comms;
+
+typedef struct {
+    const ftb_stream *streams; /* for cpu and buffer */
+    const ftb_comms *comms;
+} ftb_gather_context;
+
+/* Append rows for the n records whose places in `batch` are `index` (NULL: 0..n-1). */
+int ftb_gather(ftb_plan *plan, const ftb_gather_context *context, const ftb_batch *batch, const uint16_t *index, uint32_t n);
+
+/* scan + merge + gather until memory for refs is used up, a stream needs a segment, or enough rows were made. */
+typedef struct {
+    ftb_merge merge;
+    ftb_select select;
+    ftb_report report;
+    ftb_gather_context context;
+    const uint16_t *plan_of_slot; /* several slots may share a plan; FTB_NO_PLAN: count only */
+    uint64_t *count_of_slot;
+    ftb_plan *plans;
+    uint16_t *group_head; /* scratch, one per plan, all FTB_NO_PLAN between calls */
+    ftb_batch *batch;
+} ftb_decoder;
+
+int ftb_decode(ftb_decoder *d, uint64_t max_records);
+
+#endif
