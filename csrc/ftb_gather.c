@@ -96,13 +96,17 @@ static void gather_comm(const rows *r, const ftb_op *op, int32_t *out)
     default: break;                                                                                          \
     }
 
-static void gather_scalar_odd(const rows *r, const ftb_op *op, uint8_t *to)
+uint64_t ftb_read_scalar(const ftb_op *op, int big_endian, const uint8_t *data)
 {
     const int shift = 64 - 8 * op->width;
+    uint64_t v = ftb_load(data + op->offset, op->width, big_endian);
+    return op->is_signed ? (uint64_t)((int64_t)(v << shift) >> shift) : v;
+}
+
+static void gather_scalar_odd(const rows *r, const ftb_op *op, uint8_t *to)
+{
     FOR_ROWS(r, k, {
-        uint64_t v = ftb_load(r->batch->data[k] + op->offset, op->width, r->plan->big_endian);
-        if (op->is_signed)
-            v = (uint64_t)((int64_t)(v << shift) >> shift);
+        uint64_t v = ftb_read_scalar(op, r->plan->big_endian, r->batch->data[k]);
         const uint8_t *low = (const uint8_t *)&v + (FTB_HOST_BIG ? 8 - op->out_width : 0);
         memcpy(to + (size_t)i * op->out_width, low, op->out_width);
     });

@@ -362,9 +362,21 @@ static int ref_wanted(const ftb_stream *s, const ftb_select *select, const ftb_b
     return pid_wanted(select, (int32_t)ftb_load(b->data[i] + select->pid_offset, select->pid_width, s->abi->big_endian));
 }
 
+static int all_in_window(const ftb_select *select, const ftb_batch *b, uint32_t from)
+{
+    int64_t low = INT64_MAX, high = INT64_MIN;
+    for (uint32_t i = from; i < b->n; i++) {
+        low = b->ts[i] < low ? b->ts[i] : low;
+        high = b->ts[i] > high ? b->ts[i] : high;
+    }
+    return low >= select->start && high < select->end;
+}
+
 static void drop_unwanted(const ftb_stream *s, const ftb_select *select, ftb_batch *b, uint32_t from)
 {
     uint32_t n = from;
+    if (select->pid_width == 0 && all_in_window(select, b, from))
+        return;
     for (uint32_t i = from; i < b->n; i++) {
         b->ts[n] = b->ts[i];
         b->data[n] = b->data[i];

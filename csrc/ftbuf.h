@@ -249,6 +249,9 @@ typedef struct {
 } ftb_span;
 ftb_span ftb_locate(const ftb_op *op, int big_endian, const uint8_t *data, uint32_t len, int *outside);
 
+/* A SCALAR op's value of a record that is long enough, sign-extended where the field is signed. */
+uint64_t ftb_read_scalar(const ftb_op *op, int big_endian, const uint8_t *data);
+
 /* pid -> comm code; code 0 is "<...>". */
 typedef struct {
     const int32_t *code_of_pid;

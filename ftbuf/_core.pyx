@@ -1,0 +1,555 @@
+"""The boundary between Python and the C core: converts, owns memory, releases the GIL. No algorithm lives here."""
+cimport cython
+from cpython.buffer cimport PyBUF_CONTIG_RO, PyBUF_ND, PyBUF_SIMPLE, PyBUF_STRIDES, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.mem cimport PyMem_Calloc, PyMem_Free
+from cpython.unicode cimport PyUnicode_DecodeUTF8
+from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memchr, memset
+
+from ftbuf._csrc cimport *
+
+OK = FTB_OK
+NEED_SEGMENT = FTB_NEED_SEGMENT
+DONE = FTB_DONE
+BATCH = FTB_BATCH
+NO_SLOT = FTB_NO_SLOT
+NO_PLAN = FTB_NO_PLAN
+MAX_STREAMS = FTB_MAX_STREAMS
+OP_TS, OP_CPU, OP_BUFFER, OP_SLOT, OP_COMM = FTB_OP_TS, FTB_OP_CPU, FTB_OP_BUFFER, FTB_OP_SLOT, FTB_OP_COMM
+OP_SCALAR, OP_FIXED, OP_STRING, OP_LIST = FTB_OP_SCALAR, FTB_OP_FIXED, FTB_OP_STRING, FTB_OP_LIST
+
+STATUSES = tuple(ftb_status_name(i).decode() for i in range(FTB_N_STATUSES))
+MESSAGES = {ftb_status_name(i).decode(): ftb_status_message(i).decode() for i in range(FTB_N_STATUSES)}
+
+
+cdef void *allocate(size_t n, size_t size) except NULL:
+    cdef void *p = PyMem_Calloc(n if n else 1, size)
+    if p is NULL:
+        raise MemoryError
+    return p
+
+
+@cython.final
+cdef class Pages:
+    """The one doorway for input: a contiguous buffer, held until this object dies.
+
+    It has no Python attributes on purpose: a garbage collector that clears one would leak the export.
+    """
+
+    cdef Py_buffer view
+
+    def __cinit__(self, source):
+        PyObject_GetBuffer(source, &self.view, PyBUF_CONTIG_RO)
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.view)
+
+    def __len__(self):
+        return self.view.len
+
+
+@cython.final
+cdef class Column:
+    """Memory of one decoded column; never changes once it is handed out. Exports its bytes, read-only."""
+
+    cdef ftb_column memory
+
+    @staticmethod
+    cdef Column adopt(ftb_column *memory):
+        cdef Column self = Column.__new__(Column)
+        self.memory = memory[0]
+        memset(memory, 0, sizeof(ftb_column))
+        ftb_column_trim(&self.memory)
+        return self
+
+    def __dealloc__(self):
+        ftb_column_free(&self.memory)
+
+    def __len__(self):
+        return self.memory.size
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        PyBuffer_FillInfo(view, self, self.memory.data, self.memory.size, 1, flags)
+
+
+@cython.final
+cdef class Dictionary:
+    """Strings by code, in the order in which decoding met them."""
+
+    cdef ftb_intern intern
+
+    def __cinit__(self):
+        if ftb_intern_init(&self.intern) != FTB_OK:
+            raise MemoryError
+
+    def __dealloc__(self):
+        ftb_intern_free(&self.intern)
+
+    def __len__(self):
+        return self.intern.n
+
+    def strings(self):
+        """All strings so far, as bytes."""
+        cdef const uint64_t *offsets = <const uint64_t *>self.intern.offsets.data
+        cdef const char *text = <const char *>self.intern.bytes.data
+        return [text[offsets[i]:offsets[i + 1] - 1] for i in range(self.intern.n)]
+
+
+cdef struct Abis:
+    ftb_abi *items
+    ftb_clock *clocks
+
+
+cdef void set_abi(ftb_abi *abi, spec):
+    abi.subbuf_size, abi.data_offset, abi.commit_size, abi.type_offset, abi.type_size, abi.big_endian, abi.old_header = spec
+
+
+cdef void set_clock(ftb_clock *clock, spec, list keep):
+    """spec: (mult, shift, hz, offset, interpolate, samples) with samples None or an int64 array of 4 rows."""
+    cdef Pages samples
+    cdef const int64_t *rows
+    clock.mult, clock.shift, clock.hz, clock.offset, clock.interpolate = spec[:5]
+    if spec[5] is None:
+        return
+    samples = Pages(spec[5])
+    keep.append(samples)
+    clock.n_samples = <uint32_t>(samples.view.len // (4 * sizeof(int64_t)))
+    rows = <const int64_t *>samples.view.buf
+    clock.times = rows
+    clock.offsets = rows + clock.n_samples
+    clock.scalings = rows + 2 * clock.n_samples
+    clock.fractions = rows + 3 * clock.n_samples
+
+
+@cython.final
+cdef class Walker:
+    """Sub-buffer times of one ABI and clock: what a search by time needs."""
+
+    cdef ftb_abi abi
+    cdef ftb_clock clock
+    cdef list keep
+
+    def __cinit__(self, abi, clock):
+        self.keep = []
+        set_abi(&self.abi, abi)
+        set_clock(&self.clock, clock, self.keep)
+
+    def correct(self, raw):
+        """A raw time stamp after correction."""
+        return ftb_clock_apply(&self.clock, raw & 0xffffffffffffffff)
+
+    def page_time(self, Pages pages, size_t index):
+        return ftb_page_time(&self.abi, &self.clock, <const uint8_t *>pages.view.buf, pages.view.len, index)
+
+    def find_page(self, Pages pages, int64_t ts):
+        """Index of the first sub-buffer that begins after ts."""
+        return ftb_find_page(&self.abi, &self.clock, <const uint8_t *>pages.view.buf, pages.view.len, ts)
+
+
+@cython.final
+cdef class Decoder:
+    """Scan, merge and gather over streams whose segments the caller feeds.
+
+    Parameters
+    ----------
+    abis : list of (subbuf_size, data_offset, commit_size, type_offset, type_size, big_endian, old_header)
+    clocks : list of (mult, shift, hz, offset, interpolate, samples)
+    streams : list of (cpu, buffer, index into abis, index into clocks)
+    slot_of : uint16 array, event id -> slot
+    other : slot of ids beyond it
+    n_slots : number of slots
+    window : (start, end) or None
+    pids : (sorted int32 array, offset, width) or None
+    comms : int32 array, pid -> code, or None
+    """
+
+    cdef ftb_decoder d
+    cdef ftb_abi *abis
+    cdef ftb_clock *clocks
+    cdef ftb_batch *batches
+    cdef uint32_t n_clocks, n_plans, n_slots
+    cdef ftb_comms comms
+    cdef list keep          # everything that C borrows for the decoder's whole life
+    cdef list segments      # the current segment of each stream
+    cdef list dictionaries
+
+    def __cinit__(self, abis, clocks, streams, slot_of, unsigned other, unsigned n_slots, window=None, pids=None, comms=None):
+        cdef uint32_t i, n = len(streams)
+        cdef ftb_stream *s
+        if n > <uint32_t>FTB_MAX_STREAMS:
+            raise ValueError(f"{n} streams; at most {FTB_MAX_STREAMS} can be merged")
+        self.keep = []
+        self.segments = [None] * n
+        self.dictionaries = []
+        self.abis = <ftb_abi *>allocate(len(abis), sizeof(ftb_abi))
+        self.clocks = <ftb_clock *>allocate(len(clocks), sizeof(ftb_clock))
+        self.batches = <ftb_batch *>allocate(n + 1, sizeof(ftb_batch))
+        self.d.merge.streams = <ftb_stream *>allocate(n, sizeof(ftb_stream))
+        self.d.merge.heap = <uint32_t *>allocate(n, sizeof(uint32_t))
+        self.d.count_of_slot = <uint64_t *>allocate(n_slots, sizeof(uint64_t))
+        self.d.merge.n_streams = n
+        self.d.batch = &self.batches[n]
+        self.n_slots = n_slots
+        for i in range(len(abis)):
+            set_abi(&self.abis[i], abis[i])
+        for i in range(len(clocks)):
+            set_clock(&self.clocks[i], clocks[i], self.keep)
+        for i in range(n):
+            s = &self.d.merge.streams[i]
+            s.cpu, s.buffer = streams[i][0], streams[i][1]
+            s.abi = &self.abis[<size_t>streams[i][2]]
+            s.clock = &self.clocks[<size_t>streams[i][3]]
+            s.index = i
+            s.last_ts = INT64_MIN
+            s.batch = &self.batches[i]
+        self.select(slot_of, other, window, pids)
+        self.d.context.streams = self.d.merge.streams
+        self.d.context.comms = &self.comms
+        if comms is not None:
+            self.comms.code_of_pid = <const int32_t *>self.borrow(comms)
+            self.comms.n_pids = len(comms)
+
+    cdef const void *borrow(self, source) except? NULL:
+        cdef Pages pages = Pages(source)
+        self.keep.append(pages)
+        return pages.view.buf
+
+    cdef int select(self, slot_of, unsigned other, window, pids) except -1:
+        cdef ftb_select *select = &self.d.select
+        select.slot_of = <const uint16_t *>self.borrow(slot_of)
+        select.n_ids = len(slot_of)
+        select.other = other
+        if window is not None:
+            select.has_window = 1
+            select.start, select.end = window
+        else:
+            select.start, select.end = INT64_MIN, INT64_MAX
+        if pids is not None:
+            select.pids = <const int32_t *>self.borrow(pids[0])
+            select.n_pids, select.pid_offset, select.pid_width = len(pids[0]), pids[1], pids[2]
+        return 0
+
+    def __dealloc__(self):
+        cdef uint32_t i
+        for i in range(self.n_plans):
+            ftb_plan_free(&self.d.plans[i])
+            PyMem_Free(self.d.plans[i].ops)
+        ftb_column_free(&self.d.report.problems)
+        ftb_column_free(&self.d.report.losses)
+        PyMem_Free(self.d.plans)
+        PyMem_Free(self.d.group_head)
+        PyMem_Free(self.d.count_of_slot)
+        PyMem_Free(self.d.merge.heap)
+        PyMem_Free(self.d.merge.streams)
+        PyMem_Free(self.batches)
+        PyMem_Free(self.clocks)
+        PyMem_Free(self.abis)
+
+    def set_plans(self, plan_of_slot, plans):
+        """plans: list of (min_len, big_endian, ops), ops of (op, where, width, out_width, signed, offset, size, Dictionary or None)."""
+        cdef uint32_t i
+        if self.n_plans or len(plan_of_slot) != self.n_slots:
+            raise ValueError("plans are set once, one entry per slot")
+        self.d.plans = <ftb_plan *>allocate(len(plans), sizeof(ftb_plan))
+        self.d.group_head = <uint16_t *>allocate(len(plans), sizeof(uint16_t))
+        memset(self.d.group_head, 0xff, len(plans) * sizeof(uint16_t))
+        for i in range(len(plans)):
+            self.set_plan(&self.d.plans[i], plans[i])
+            self.n_plans = i + 1
+            if ftb_plan_check(&self.d.plans[i]) != FTB_OK:
+                raise ValueError(ftb_status_message(FTB_BAD_PLAN).decode())
+        self.d.plan_of_slot = <const uint16_t *>self.borrow(plan_of_slot)
+
+    cdef int set_plan(self, ftb_plan *plan, spec) except -1:
+        cdef Dictionary dictionary
+        cdef ftb_op *op
+        ops = spec[2]
+        plan.min_len, plan.big_endian = spec[0], spec[1]
+        plan.ops = <ftb_op *>allocate(len(ops), sizeof(ftb_op))
+        plan.n_ops = len(ops)
+        for i in range(len(ops)):
+            op = &plan.ops[i]
+            set_op(op, ops[i])
+            dictionary = ops[i][7]
+            if dictionary is not None:
+                self.dictionaries.append(dictionary)
+                op.intern = &dictionary.intern
+        return 0
+
+    def feed(self, uint32_t stream, Pages pages, uint64_t file_offset, bint last, size_t start=0, size_t stop=<size_t>-1):
+        """Give a stream its next segment: bytes start to stop of pages (None: the stream is at its end)."""
+        if stream >= self.d.merge.n_streams:
+            raise IndexError(stream)
+        if pages is None:
+            ftb_stream_feed(&self.d.merge.streams[stream], NULL, 0, file_offset, True)
+            return
+        stop = min(stop, <size_t>pages.view.len)
+        start = min(start, stop)
+        ftb_stream_feed(&self.d.merge.streams[stream], <const uint8_t *>pages.view.buf + start, stop - start, file_offset + start, last)
+        self.segments[stream] = pages
+
+    def step(self, uint64_t max_records):
+        """Decode until max_records were seen (OK), a stream needs a segment (NEED_SEGMENT: see need) or all is read (DONE)."""
+        cdef int status
+        if self.d.plan_of_slot is NULL:
+            raise ValueError("no plans are set")
+        with nogil:
+            status = ftb_decode(&self.d, max_records)
+        if status == FTB_NO_MEMORY:
+            raise MemoryError
+        return status
+
+    @property
+    def need(self):
+        """The stream that NEED_SEGMENT is about."""
+        return self.d.merge.need
+
+    @property
+    def problem_count(self):
+        return self.d.report.problems.size // 24
+
+    def take(self, uint32_t plan):
+        """Rows and columns gathered so far by one plan; it starts afresh. Returns (rows, [(Column, Column or None)])."""
+        cdef ftb_plan *p
+        cdef uint32_t i
+        if plan >= self.n_plans:
+            raise IndexError(plan)
+        p = &self.d.plans[plan]
+        rows, columns = p.rows, []
+        for i in range(p.n_ops):
+            values = Column.adopt(&p.ops[i].values) if p.ops[i].op == FTB_OP_LIST else None
+            columns.append((Column.adopt(&p.ops[i].column), values))
+        p.rows = 0
+        return rows, columns
+
+    def rows(self, uint32_t plan):
+        return self.d.plans[plan].rows if plan < self.n_plans else 0
+
+    def outside(self, uint32_t plan):
+        """Dynamic fields that lay outside their record so far."""
+        return self.d.plans[plan].outside if plan < self.n_plans else 0
+
+    def counts(self):
+        return [self.d.count_of_slot[i] for i in range(self.n_slots)]
+
+    def take_problems(self):
+        """Rows of (uint64 offset, uint64 bytes, uint32 stream, uint32 status) since the last call."""
+        return Column.adopt(&self.d.report.problems)
+
+    def take_losses(self):
+        """Rows of (int64 before, int64 after, int64 count, uint32 stream, uint32 unused) since the last call."""
+        return Column.adopt(&self.d.report.losses)
+
+    def stream_stats(self):
+        """Per stream: pages, events, paddings, time_extends, time_stamps, missed_pages, backwards, last_ts."""
+        return [(s.pages, s.events, s.paddings, s.time_extends, s.time_stamps, s.missed_pages, bool(s.backwards), s.last_ts)
+                for s in self.d.merge.streams[:self.d.merge.n_streams]]
+
+    cdef int fill(self) except -1:
+        """Only refs: the next batch, for records()."""
+        cdef int status
+        self.d.batch.n = 0
+        with nogil:
+            status = ftb_merge_fill(&self.d.merge, &self.d.select, self.d.batch, &self.d.report)
+        if status == FTB_NO_MEMORY:
+            raise MemoryError
+        return status
+
+
+cdef void set_op(ftb_op *op, spec):
+    op.op, op.where, op.width, op.out_width, op.is_signed, op.offset, op.size = spec[:7]
+
+
+@cython.final
+cdef class FieldReader:
+    """Reads one field of one record. Built from an op as in Decoder.set_plans."""
+
+    cdef ftb_op op
+    cdef uint32_t need      # bytes that the record must have
+    cdef bint big_endian, as_bytes
+    cdef int bits
+
+    def __cinit__(self, spec, uint32_t need, bint big_endian, bint as_bytes):
+        set_op(&self.op, spec)
+        self.need, self.big_endian, self.as_bytes = need, big_endian, as_bytes
+
+    cdef object read(self, const uint8_t *data, uint32_t size):
+        """int, str, bytes or a list of ints; None when the record is too short to hold the field."""
+        if size < self.need:
+            return None
+        if self.op.op == FTB_OP_SCALAR:
+            return read_scalar(&self.op, self.big_endian, data)
+        cdef int outside = 0
+        cdef ftb_span span = ftb_locate(&self.op, self.big_endian, data, size, &outside)
+        if self.op.op == FTB_OP_STRING:
+            return read_string(span)
+        if self.as_bytes:
+            return PyBytes_FromStringAndSize(<const char *>span.data, span.len)
+        return self.read_list(span)
+
+    cdef list read_list(self, ftb_span span):
+        cdef ftb_op element = self.op
+        cdef uint32_t width = self.op.width
+        element.offset = 0
+        return [read_scalar(&element, self.big_endian, span.data + i * width) for i in range(span.len // width)]
+
+
+cdef inline object read_scalar(const ftb_op *op, bint big_endian, const uint8_t *data):
+    cdef uint64_t value = ftb_read_scalar(op, big_endian, data)
+    return <int64_t>value if op.is_signed else value
+
+
+cdef inline str read_string(ftb_span span):
+    cdef const void *nul = memchr(span.data, 0, span.len) if span.len else NULL
+    cdef Py_ssize_t n = <const uint8_t *>nul - span.data if nul is not NULL else span.len
+    return PyUnicode_DecodeUTF8(<const char *>span.data, n, "surrogateescape")
+
+
+@cython.final
+cdef class EventInfo:
+    """What all records of one event share."""
+
+    cdef readonly str name
+    cdef readonly object format
+    cdef readonly dict readers
+    cdef readonly object context      # what the Python layer wants at hand, for comm lookups and text
+    cdef FieldReader pid, flags, preempt_count
+
+    def __init__(self, str name, format, dict readers, context):
+        self.name, self.format, self.readers, self.context = name, format, readers, context
+        self.pid, self.flags = readers.get("common_pid"), readers.get("common_flags")
+        self.preempt_count = readers.get("common_preempt_count")
+
+
+@cython.no_gc
+cdef class Record:
+    """One event of a trace: a reference into its sub-buffer, decoded when looked at.
+
+    Attributes
+    ----------
+    ts : int
+        Time stamp after correction, in ns on the trace clock (raw units for clocks that do not count ns).
+    cpu : int
+    buffer : int
+        Position of its buffer in ``Trace.buffers``.
+    lost : int or None
+        Events lost just before this one: a count, -1 when the count is unknown, None when none were.
+    """
+
+    cdef readonly int64_t ts
+    cdef readonly uint32_t cpu
+    cdef readonly uint32_t buffer
+    cdef readonly object lost
+    cdef readonly EventInfo info
+    cdef Pages owner
+    cdef const uint8_t *data
+    cdef uint32_t size
+
+    @property
+    def name(self):
+        return self.info.name
+
+    @property
+    def format(self):
+        return self.info.format
+
+    @property
+    def pid(self):
+        return self.common(self.info.pid)
+
+    @property
+    def flags(self):
+        return self.common(self.info.flags)
+
+    @property
+    def preempt_count(self):
+        return self.common(self.info.preempt_count)
+
+    cdef object common(self, FieldReader reader):
+        return reader.read(self.data, self.size) if reader is not None else None
+
+    @property
+    def payload(self):
+        """The record's bytes, a copy; fields start at offset 0."""
+        return PyBytes_FromStringAndSize(<const char *>self.data, self.size)
+
+    def __getitem__(self, name):
+        cdef FieldReader reader = self.info.readers.get(name)
+        if reader is None:
+            raise self.info.context.no_such_field(self.info.format, name)
+        return reader.read(self.data, self.size)
+
+
+@cython.final
+cdef class Records:
+    """Iterates over a decoder's refs as objects of `cls`, a subclass of Record. `driver` feeds segments and judges problems."""
+
+    cdef Decoder decoder
+    cdef object driver, cls
+    cdef list infos
+    cdef uint32_t pos
+    cdef int status
+    cdef size_t problems
+    cdef dict loss_cursor
+
+    def __init__(self, Decoder decoder, driver, list infos, cls):
+        self.decoder, self.driver, self.infos, self.cls = decoder, driver, infos, cls
+        self.status = FTB_OK
+        self.loss_cursor = {}
+        decoder.d.batch.n = 0
+
+    def __iter__(self):
+        return self
+
+    cdef int refill(self) except -1:
+        """The next batch; 0 when there is none. A segment is replaced only when no ref of a batch points into it any more."""
+        self.pos = 0
+        self.decoder.d.batch.n = 0
+        while self.decoder.d.batch.n == 0:
+            if self.status == FTB_DONE:
+                return 0
+            if self.status == FTB_NEED_SEGMENT:
+                self.driver.feed(self.decoder)
+            self.status = self.decoder.fill()
+            if self.decoder.d.report.problems.size != self.problems:
+                self.problems = self.decoder.d.report.problems.size
+                self.driver.check(self.decoder)
+                self.problems = self.decoder.d.report.problems.size
+        return 1
+
+    def __next__(self):
+        cdef ftb_batch *b = self.decoder.d.batch
+        cdef uint32_t i, stream
+        cdef Record record
+        if self.pos >= b.n and not self.refill():
+            raise StopIteration
+        i = self.pos
+        self.pos += 1
+        stream = b.stream[i] & ~<uint32_t>FTB_LOST_BEFORE
+        record = self.cls.__new__(self.cls)
+        record.ts = b.ts[i]
+        record.cpu = self.decoder.d.merge.streams[stream].cpu
+        record.buffer = self.decoder.d.merge.streams[stream].buffer
+        record.info = self.infos[b.slot[i]]
+        record.owner = self.decoder.segments[stream]
+        record.data = b.data[i]
+        record.size = b.len[i]
+        if b.stream[i] & FTB_LOST_BEFORE:
+            record.lost = self.next_loss(stream, b.ts[i])
+        return record
+
+    cdef object next_loss(self, uint32_t stream, int64_t ts):
+        """Count of the stream's last gap up to ts: marks of earlier gaps may have been filtered out with their records."""
+        cdef const int64_t *row
+        cdef size_t at = self.loss_cursor.get(stream, 0), n = self.decoder.d.report.losses.size // 32
+        count = -1
+        while at < n:
+            row = <const int64_t *>(self.decoder.d.report.losses.data + 32 * at)
+            if (<const uint32_t *>(row + 3))[0] == stream:
+                if row[1] > ts:
+                    break
+                count = row[2]
+            at += 1
+        self.loss_cursor[stream] = at
+        return count
