@@ -54,7 +54,8 @@ UNKNOWN = -1  # as a number of lost events
 @dataclass(frozen=True)
 class Problem:
     status: str
-    offset: int  # in the page
+    offset: int  # in the page: of the record that cannot be used; 0 where the page itself is at fault
+    bytes: int  # that are there but cannot be used
 
 
 @dataclass(frozen=True)
@@ -137,55 +138,65 @@ def walk_page(page: bytes, abi: Abi, *, type_offset: int = 0, type_size: int = 2
     page = page[: abi.subbuf_size]
     result = PageResult()
     if len(page) < abi.data_offset:
-        result.problems.append(Problem("page_short", 0))
+        result.problems.append(Problem("page_short", 0, len(page)))
         return result
     commit = number(page, 8, abi.long_size, abi) & U32  # bit 31 may have been sign-extended into the upper half
     size = commit & ~(MISSED_EVENTS | MISSED_STORED)
     if size > abi.subbuf_size - abi.data_offset:
-        result.problems.append(Problem("commit_too_large", 8))
+        result.problems.append(Problem("commit_too_large", 0, len(page)))
         return result
     result.ts = number(page, 0, 8, abi)
     end = abi.data_offset + size
-    with contextlib.suppress(_Stop):
-        _Walk(page, abi, end, result, type_offset, type_size).walk()
     if commit & MISSED_EVENTS:
         result.lost = UNKNOWN
         if commit & MISSED_STORED:
-            if end + abi.long_size <= len(page):
-                result.lost = number(page, end, abi.long_size, abi)
-            else:
-                result.problems.append(Problem("lost_count_cut", end))
+            _read_lost_count(page, end, abi, result)
+    with contextlib.suppress(_Stop):
+        _Walk(page, abi, end, result, type_offset, type_size).walk()
     return result
+
+
+def _read_lost_count(page: bytes, end: int, abi: Abi, result: PageResult) -> None:
+    """A kernel long right after the data."""
+    if end + abi.long_size <= len(page):
+        result.lost = number(page, end, abi.long_size, abi)
+    else:
+        result.problems.append(Problem("lost_count_cut", 0, 0))
 
 
 class _Walk:
     """One pass over the records of one page; ``end`` is where the committed data ends."""
 
     def __init__(self, page: bytes, abi: Abi, end: int, result: PageResult, type_offset: int, type_size: int) -> None:
-        self.page, self.abi, self.end, self.result = page, abi, end, result
+        self.page, self.abi, self.result = page, abi, result
+        self.cut = end > len(page)
+        self.end = min(end, len(page))
         self.type_offset, self.type_size = type_offset, type_size
         self.here = abi.data_offset
         self.ts = result.ts
+        self.empty = False  # nothing but emptiness follows
 
     def stop(self, status: str) -> None:
-        self.result.problems.append(Problem(status, self.here))
+        """Give up the rest. On a page that is cut, that is the reason, whatever the cut went through."""
+        status = "page_cut" if self.cut else status
+        self.result.problems.append(Problem(status, self.here, self.end - self.here))
         raise _Stop
 
     def need(self, size: int, status: str) -> None:
-        """The record at ``here`` takes ``size`` bytes: they must be committed, and they must be there."""
+        """The record at ``here`` takes ``size`` bytes."""
         if size > self.end - self.here:
             self.stop(status)
-        if size > len(self.page) - self.here:
-            self.stop("page_cut")
 
     def word(self, index: int) -> int:
         return number(self.page, self.here + 4 * index, 4, self.abi)
 
     def walk(self) -> None:
         step = self.old_record if self.abi.old_header else self.record
-        while self.here < self.end:
+        while self.here < self.end and not self.empty:
             self.need(4, "header_cut")
             step()
+        if self.cut:
+            self.stop("page_cut")
 
     def record(self) -> None:
         type_len, delta = split_header(self.word(0), self.abi)
@@ -203,7 +214,7 @@ class _Walk:
     def old_record(self) -> None:
         kind, length, delta = split_old_header(self.word(0), self.abi)
         if kind == OLD_PADDING:
-            self.here = self.end  # the rest of the page is empty
+            self.empty = True
         elif kind == OLD_EXTEND:
             self.extend(delta)
         elif kind == OLD_STAMP:
@@ -239,7 +250,7 @@ class _Walk:
 
     def padding(self, delta: int) -> None:
         if delta == 0:  # nothing after it, and array[0] is not valid
-            self.here = self.end
+            self.empty = True
             return
         total = 4 + round_up(self.stored_length("padding_cut"), 4)
         self.need(total, "padding_cut")
@@ -329,6 +340,7 @@ class Row:
 class StreamProblem:
     status: str
     offset: int  # in the stream
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -362,7 +374,7 @@ def decode_stream(stream: bytes, abi: Abi, events: Mapping[int, EventFormat]) ->
     type_offset, type_size = common_type(events.values())
     for start, page in split_pages(stream, abi):
         walked = walk_page(page, abi, type_offset=type_offset, type_size=type_size)
-        result.problems += [StreamProblem(p.status, start + p.offset) for p in walked.problems]
+        result.problems += [StreamProblem(p.status, start + p.offset, p.bytes) for p in walked.problems]
         result.data_records += len(walked.records)
         if walked.lost is not None:
             result.lost.append(Lost(walked.records[0].ts if walked.records else walked.ts, walked.lost))
@@ -381,7 +393,7 @@ def _decode_record(
     lost: int | None,
 ) -> None:
     def problem(status: str) -> None:
-        result.problems.append(StreamProblem(status, start + record.offset))
+        result.problems.append(StreamProblem(status, start + record.offset, record.length))
 
     payload = page[record.offset : record.offset + record.length]
     fmt = events.get(record.event_id)

@@ -69,7 +69,7 @@ def test_big_endian_bytes():
     )  # type_len 1, delta 1, its payload missing
     result = ref.walk_page(page.ljust(4096, b"\0"), BE32)
     assert [(r.ts, r.length, r.event_id) for r in result.records] == [(105, 8, 11)]
-    assert result.problems == [ref.Problem("record_cut", 32)]
+    assert result.problems == [ref.Problem("record_cut", 32, 4)]
     page = page[:8] + bytes.fromhex("0000001c") + page[12:] + bytes.fromhex("000c0000")
     result = ref.walk_page(page.ljust(4096, b"\0"), BE32)
     assert [(r.ts, r.event_id) for r in result.records] == [(105, 11), (105 + 3 + (1 << 27) + 1, 12)]
