@@ -74,7 +74,8 @@ static int64_t lost_count(const ftb_stream *s, const page_header *h, size_t avai
         *cut = 1;
         return -1;
     }
-    return (int64_t)ftb_load(s->data + s->page + at, abi->commit_size, abi->big_endian);
+    uint64_t count = ftb_load(s->data + s->page + at, abi->commit_size, abi->big_endian);
+    return count > INT64_MAX ? -1 : (int64_t)count; /* no kernel counts that far */
 }
 
 static int note_loss(ftb_stream *s, const page_header *h, size_t available, ftb_report *report)

@@ -159,7 +159,8 @@ def walk_page(page: bytes, abi: Abi, *, type_offset: int = 0, type_size: int = 2
 def _read_lost_count(page: bytes, end: int, abi: Abi, result: PageResult) -> None:
     """A kernel long right after the data."""
     if end + abi.long_size <= len(page):
-        result.lost = number(page, end, abi.long_size, abi)
+        count = number(page, end, abi.long_size, abi)
+        result.lost = UNKNOWN if count >> 63 else count  # no kernel counts that far
     else:
         result.problems.append(Problem("lost_count_cut", 0, 0))
 

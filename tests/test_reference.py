@@ -6,9 +6,9 @@ import pytest
 import reference as ref
 from corpus_data import abi_of, raw_cases, streams
 from filebuilder import BufferSpec, TraceDat
-from pagebuilder import ABIS, Page, event, format_text, make_abi, make_format, pack, pages_of
+from pagebuilder import ABIS, Page, event, format_text, header_page_text, make_abi, make_format, pack, pages_of
 
-from ftbuf.formats import Kind
+from ftbuf.formats import Kind, parse_format, parse_header_page
 
 LE64, BE64, LE32, BE32 = (ABIS[n] for n in ("le64", "be64", "le32", "be32"))
 NEW = [pytest.param(a, id=n) for n, a in ABIS.items() if not a.old_header]
@@ -352,6 +352,14 @@ def test_declarations():
         "name: x\nID: 1\nformat:\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
     )
     assert "common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\tfield:char a;" in text
+
+
+@pytest.mark.parametrize("abi", NEW)
+def test_texts_of_built_formats(abi):
+    """The package reads the builder's texts as the builder means them."""
+    fmt = make_format("x", 9, [*DECLARATIONS, "u64 last[]"], long_size=abi.long_size, sizes={"thing": 11})
+    assert parse_format(format_text(fmt), "test", long_size=abi.long_size) == fmt
+    assert parse_header_page(header_page_text(abi), big_endian=abi.big_endian) == abi
 
 
 @pytest.mark.parametrize("version", [6, 7])

@@ -78,7 +78,7 @@ def expected(abi, data: list[bytes]) -> tuple[list[str], list[str], list[str]]:
             problems += [f"P {k} {p.status} {start + p.offset} {p.bytes}" for p in result.problems]
             if result.lost is not None:
                 after = result.records[0].ts if result.records else result.ts
-                losses.append(f"L {k} {before} {signed(after)} {signed(result.lost)}")
+                losses.append(f"L {k} {before} {signed(after)} {result.lost}")
             rows += [
                 (signed(r.ts), f"E {k} {start + r.offset} {r.length} {signed(r.ts)} {min(r.event_id, 0xFFFE)}")
                 for r in result.records
