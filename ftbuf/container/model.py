@@ -1,6 +1,7 @@
 """What every container offers to the layers above: metadata texts, and per buffer and CPU the sub-buffers as segments.
 
-A container knows no events and no Python tables. Everything is read when first asked for; nothing is copied that can be borrowed.
+A container knows no events and no Python tables. Everything is read when first asked for; nothing is copied that can be
+borrowed.
 """
 
 from __future__ import annotations
@@ -9,6 +10,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+TRUNCATED = "truncated"  # the input ends before the data that its tables promise
+COMPRESSION = "bad_compression"  # a chunk does not decompress to what its header promises
+METADATA = "bad_metadata"  # a section, option or table of the container is damaged
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +30,11 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A run of whole sub-buffers that can be had as one contiguous piece of memory."""
+    """A run of whole sub-buffers that can be had as one contiguous piece of memory.
+
+    Where the input was cut short, the last segment of a stream may hold the readable part of one sub-buffer
+    (``size`` is then less than the sub-buffer size).
+    """
 
     offset: int  # of its first byte in the file (of the compressed chunk, where there is one)
     size: int  # bytes of sub-buffers it holds (uncompressed)
@@ -86,7 +95,16 @@ class Container(ABC):
     buffers: list[Buffer]  # the top buffer first where it has pages
     options: Sequence[Option]
     problems: Sequence[Problem]  # damage of the container itself
-    text: bytes | None  # a recording that is a text (latency option, BUFFER_TEXT); None for binary ones
+
+    @property
+    def snapshot_buffers(self) -> Sequence[Buffer]:
+        """The snapshots (what a latency tracer kept), named like the buffers they belong to. Directories only."""
+        return ()
+
+    @property
+    def text(self) -> bytes | None:
+        """A recording that is a text (latency tracers, BUFFER_TEXT); None for binary ones."""
+        return None
 
     @abstractmethod
     def format_index(self) -> Mapping[tuple[str, str], int]:
@@ -125,7 +143,7 @@ class Container(ABC):
         """Nanoseconds to add to every time stamp (DATE and OFFSET options)."""
         return 0
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 (raw pages in memory have nothing to release)
         """Release the source. Memory handed out by load() stays valid for those who hold it."""
 
     def __iter__(self) -> Iterator[Buffer]:

@@ -1,0 +1,85 @@
+"""Where the format text of each event is, found by name and by id without parsing the texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+from ..errors import FormatError
+from ..formats import event_name_and_id
+from ..source import Source
+from .cursor import Cursor
+from .options import decode_text
+
+_HEAD_LENGTH = 512
+
+
+class FormatExtent(NamedTuple):
+    system: str
+    source: Source
+    offset: int
+    size: int
+
+
+def ftrace_formats(cursor: Cursor) -> list[FormatExtent]:
+    """The formats of the tracers' own events: u32 count, then u64 size and text of each."""
+    count = cursor.u32("number of ftrace formats")
+    return [FormatExtent("ftrace", cursor.source, at, size) for at, size in cursor.texts(count, "ftrace formats")]
+
+
+def event_formats(cursor: Cursor) -> list[FormatExtent]:
+    """u32 number of systems; of each its name, u32 count, then u64 size and text of each event."""
+    result: list[FormatExtent] = []
+    systems = cursor.u32("number of event systems")
+    if systems > cursor.left // 5:  # of the shortest possible ones
+        raise FormatError(f"{cursor.source.path}: {systems} event systems are claimed at offset {cursor.pos - 4}")
+    for _ in range(systems):
+        system = decode_text(cursor.string("name of an event system"))
+        count = cursor.u32(f"number of events of system {system}")
+        texts = cursor.texts(count, f"{system} formats")
+        result += [FormatExtent(system, cursor.source, at, size) for at, size in texts]
+    return result
+
+
+class FormatTexts:
+    """The format texts of a trace.dat; a key is an index into `extents`."""
+
+    def __init__(self, extents: list[FormatExtent]) -> None:
+        self.extents = extents
+
+    def text(self, key: int) -> bytes:
+        extent = self.extents[key]
+        return bytes(extent.source.read(extent.offset, extent.size, f"a format of system {extent.system}"))
+
+    @cached_property
+    def _heads(self) -> list[tuple[str, str, int, int]]:
+        """(system, event, id, key) of every text that begins as a format does."""
+        heads = []
+        for key, extent in enumerate(self.extents):
+            match = format_head(extent.source.read(extent.offset, min(extent.size, _HEAD_LENGTH)))
+            if match is not None:
+                heads.append((extent.system, *match, key))
+        return heads
+
+    @cached_property
+    def by_name(self) -> Mapping[tuple[str, str], int]:
+        index: dict[tuple[str, str], int] = {}
+        for system, event, _, key in self._heads:
+            index.setdefault((system, event), key)
+        return index
+
+    @cached_property
+    def by_id(self) -> Mapping[int, tuple[str, str]]:
+        index: dict[int, tuple[str, str]] = {}
+        for system, event, number, _ in self._heads:
+            index.setdefault(number, (system, event))
+        return index
+
+
+def format_head(text: bytes | memoryview) -> tuple[str, int] | None:
+    """Name and id of an event, from the first two lines of its format text; None where they are not there."""
+    try:
+        return event_name_and_id(bytes(text))
+    except FormatError:
+        return None

@@ -1,0 +1,153 @@
+"""Streams over a Source: the sub-buffers of one CPU, as they stand in the file or as compressed chunks."""
+
+from __future__ import annotations
+
+import functools
+import struct
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from ..errors import CompressionError, DamageError, TruncatedError
+from ..source import Source
+from .compress import MAX_CHUNK, Decompress
+from .model import COMPRESSION, TRUNCATED, Problem, Segment, Stream
+
+PIECE = 4 << 20  # bytes of a segment where memory cannot be borrowed
+MAX_CHUNKS = 1 << 22
+MIN_CHUNK = 8  # no zlib or zstd stream is shorter
+CACHED_CHUNKS = 4
+CACHED_BYTES = 8 << 20
+
+
+class PlainStream(Stream):
+    """Sub-buffers one after the other in a source, up to `size` bytes."""
+
+    def __init__(self, source: Source, cpu: int, offset: int, size: int, subbuf_size: int, *, data_offset: int = 16,
+                 buffer: str = "") -> None:
+        self.cpu = cpu
+        self._source = source
+        there = max(0, min(size, source.size - offset))
+        tail = there % subbuf_size
+        whole = there - tail
+        piece = max(whole, 1) if source.borrowed else max(PIECE - PIECE % subbuf_size, subbuf_size)
+        segments = [Segment(offset + at, min(piece, whole - at)) for at in range(0, whole, piece)]
+        if tail > data_offset:  # a part of a sub-buffer: its first records may be whole
+            segments.append(Segment(offset + whole, tail))
+        self.segments = segments
+        missing = size - there
+        unusable = missing + (tail if tail <= data_offset else 0)
+        detail = f"{missing} of {size} bytes are missing" if missing else f"{tail} bytes are no sub-buffer"
+        self.problems = (Problem(cpu, offset + there, TRUNCATED, unusable, buffer, detail),) if unusable else ()
+
+    def load(self, index: int) -> memoryview:
+        segment = self.segments[index]
+        try:
+            return self._source.borrow(segment.offset, segment.size, f"CPU {self.cpu}")
+        except TruncatedError as error:
+            raise TruncatedError(str(error), status=error.status, cpu=self.cpu, offset=error.offset) from None
+
+
+class ChunkStream(Stream):
+    """Sub-buffers in independently compressed chunks: u32 count, then of each u32 compressed size, u32 size, data.
+
+    The chunk table is scanned once, when it is first asked for. The size that the file states for the CPU does not
+    end it: some writers state it four bytes short (TC: before 3.2).
+    """
+
+    def __init__(self, source: Source, cpu: int, offset: int, size: int, subbuf_size: int, decompress: Decompress, *,
+                 big_endian: bool, buffer: str = "") -> None:
+        self.cpu = cpu
+        self._source = source
+        self._offset = offset
+        self._size = size
+        self._subbuf_size = subbuf_size
+        self._decompress = decompress
+        self._head = struct.Struct(">II" if big_endian else "<II")
+        self._count = struct.Struct(">I" if big_endian else "<I")
+        self._buffer = buffer
+        self._lock = threading.Lock()
+        self._cache: OrderedDict[int, bytes] = OrderedDict()
+
+    @property
+    def compressed(self) -> bool:
+        return True
+
+    @property
+    def segments(self) -> Sequence[Segment]:  # type: ignore[override]
+        return self._table[0]
+
+    @property
+    def problems(self) -> Sequence[Problem]:  # type: ignore[override]
+        return self._table[2]
+
+    @functools.cached_property
+    def _table(self) -> tuple[list[Segment], list[int], list[Problem]]:
+        """Segments, the compressed size of each, and what is wrong."""
+        segments: list[Segment] = []
+        sizes: list[int] = []
+        problems: list[Problem] = []
+
+        def problem(status: str, offset: int, n: int, detail: str) -> None:
+            problems.append(Problem(self.cpu, offset, status, max(0, n), self._buffer, detail))
+
+        source, pos = self._source, self._offset
+        if self._size == 0:
+            return segments, sizes, problems
+        if source.size - pos < 4:
+            problem(TRUNCATED, pos, self._size, "the chunks of this CPU are missing")
+            return segments, sizes, problems
+        count = self._count.unpack(source.read(pos, 4))[0]
+        promised_end = pos + self._size
+        pos += 4
+        for index in range(count):
+            if index >= MAX_CHUNKS:
+                problem(COMPRESSION, self._offset, promised_end - pos, f"claims {count} chunks")
+                break
+            left = source.size - pos - 8
+            if left < 0:
+                problem(TRUNCATED, pos, promised_end - pos, f"{count - index} of {count} chunks are missing")
+                break
+            csize, usize = self._head.unpack(source.read(pos, 8))
+            pos += 8
+            if csize < MIN_CHUNK:
+                problem(COMPRESSION, pos - 8, promised_end - pos, f"chunk {index} claims {csize} compressed bytes")
+                break
+            if csize > left:
+                problem(TRUNCATED, pos - 8, promised_end - pos,
+                        f"chunk {index} of {count} claims {csize} compressed bytes, but only {left} are left")
+                break
+            if 0 < usize <= MAX_CHUNK and usize % self._subbuf_size == 0:
+                segments.append(Segment(pos, usize))
+                sizes.append(csize)
+            else:
+                problem(COMPRESSION, pos - 8, csize, f"chunk {index} claims to hold {usize} bytes")
+            pos += csize
+        return segments, sizes, problems
+
+    def load(self, index: int) -> memoryview:
+        with self._lock:
+            data = self._cache.get(index)
+            if data is not None:
+                self._cache.move_to_end(index)
+        if data is None:
+            data = self._read(index)
+            with self._lock:
+                self._cache[index] = data
+                while len(self._cache) > CACHED_CHUNKS or (
+                        len(self._cache) > 1 and sum(map(len, self._cache.values())) > CACHED_BYTES):
+                    self._cache.popitem(last=False)
+        return memoryview(data)
+
+    def _read(self, index: int) -> bytes:
+        segments, sizes, _ = self._table
+        segment = segments[index]
+        where = f"{self._source.path}: CPU {self.cpu}, chunk at offset {segment.offset}"
+        try:
+            return self._decompress(self._source.borrow(segment.offset, sizes[index]), segment.size)
+        except CompressionError as error:
+            failure: DamageError = CompressionError(f"{where}: {error}", status=COMPRESSION)
+        except DamageError as error:
+            failure = TruncatedError(f"{where}: {error}", status=error.status)
+        failure.cpu, failure.offset = self.cpu, segment.offset
+        raise failure
