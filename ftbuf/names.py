@@ -1,0 +1,348 @@
+"""The text tables of a recording that give names to numbers: tasks, kernel symbols, trace_printk formats.
+
+A table is untrusted text: one odd line never costs the other lines.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import compress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+TASK_COMM_LEN = 16  # K:include/linux/sched.h, with the NUL
+IDLE = b"<idle>"  # what the kernel shows for pid 0, for a pid it has no name of, and for a negative one (K:trace.c)
+UNKNOWN = b"<...>"
+NEGATIVE = b"<XXX>"
+
+_CMDLINE = re.compile(rb"[ \t]*(-?[0-9]{1,10})(?:$| )(.*)", re.DOTALL)
+_TGID = re.compile(rb"^[ \t]*([0-9]{1,10})[ \t]+([0-9]{1,10})[ \t\r]*$", re.MULTILINE)
+_PRINTK_FORMAT = re.compile(rb'^[ \t]*0x([0-9a-fA-F]{1,16}) : "(.*)"[ \t\r]*$', re.MULTILINE)
+_PRINTK_ESCAPE = re.compile(rb'\\([nt"])')
+_UNESCAPED = {b"n": b"\n", b"t": b"\t", b'"': b'"'}
+
+
+def parse_cmdlines(data: bytes) -> dict[int, bytes]:
+    """Parse ``saved_cmdlines``: pid -> name of the task.
+
+    A name may hold any byte but NUL, also spaces, and may be empty. A line that begins with no pid is the rest of a
+    name with a newline in it, as long as the two fit a name.
+    """
+    comms: dict[int, bytes] = {}
+    last: int | None = None
+    for line in data.rstrip(b"\n\0").split(b"\n"):
+        match = _CMDLINE.match(line)
+        if match:
+            last = int(match[1])
+            comms[last] = match[2]
+        elif last is not None and len(comms[last]) + 1 + len(line) < TASK_COMM_LEN:
+            comms[last] += b"\n" + line
+    return comms
+
+
+def parse_tgids(data: bytes) -> dict[int, int]:
+    """Parse ``saved_tgids``: pid -> id of its thread group."""
+    return {int(pid): int(tgid) for pid, tgid in _TGID.findall(data)}
+
+
+def parse_printk_formats(data: bytes) -> dict[int, bytes]:
+    r"""Parse ``printk_formats``: kernel address -> the string that is there.
+
+    The kernel writes newline, tab and quote as ``\n``, ``\t`` and ``\"``, but a backslash as itself (K:trace_printk.c
+    t_show), so a backslash before an n cannot be told from a newline: it is taken for one.
+    """
+    return {
+        int(address, 16): _PRINTK_ESCAPE.sub(lambda m: _UNESCAPED[m[1]], text)
+        for address, text in _PRINTK_FORMAT.findall(data)
+    }
+
+
+class Comms(Mapping[int, str]):
+    """Names of tasks by pid.
+
+    ``comms[pid]`` always has an answer, the one of the kernel's own text: ``<idle>`` for pid 0, ``<...>`` for a task
+    whose name was not kept. ``pid in comms``, iteration and ``get`` tell of the names that were kept.
+    """
+
+    __slots__ = ("_comms",)
+
+    def __init__(self, comms: Mapping[int, bytes]) -> None:
+        self._comms = dict(comms)
+
+    def raw(self, pid: int, *, kernel: bool = False) -> bytes:
+        """The name's bytes; with ``kernel``, a negative pid is ``<XXX>`` as in the kernel's text."""
+        if pid == 0:
+            return IDLE
+        if kernel and pid < 0:
+            return NEGATIVE
+        return self._comms.get(pid, UNKNOWN)
+
+    def __getitem__(self, pid: int) -> str:
+        return self.raw(pid).decode("utf-8", "surrogateescape")
+
+    def get(self, pid: int, default: str | None = None) -> str | None:  # type: ignore[override]
+        return self[pid] if pid in self else default  # noqa: SIM401
+
+    def __contains__(self, pid: object) -> bool:
+        return pid in self._comms
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._comms)
+
+    def __len__(self) -> int:
+        return len(self._comms)
+
+    def __repr__(self) -> str:
+        return f"<Comms: {len(self)} tasks>"
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A kernel symbol that an address lies in."""
+
+    name: str
+    module: str  # "" for the kernel itself
+    start: int
+    size: int | None  # up to the next symbol, as the kernel counts it; None where no symbol follows in its module
+
+
+class Symbols:
+    """Kernel addresses to names, from the text of ``/proc/kallsyms``.
+
+    The text is read at the first question. The arrays have one row for each address that has a symbol, in ascending
+    order. Left out, as the kernel and trace-cmd do: absolute symbols (types A and a: per-CPU offsets, not addresses)
+    and names that begin with ``$`` (mapping symbols of the assembler).
+
+    Where several symbols share an address, the kernel prints the first of them in the order of kallsyms, and so does
+    trace-cmd for an address inside a function. For exactly the function's address trace-cmd prints the one that its
+    binary search meets first; ``exact_names`` has that one.
+    """
+
+    def __init__(self, kallsyms: bytes) -> None:
+        self._text = kallsyms
+
+    @property
+    def hidden(self) -> bool:
+        """True if the recording was not allowed to see addresses (kptr_restrict): every one is zero."""
+        return self._all.hidden
+
+    @property
+    def addresses(self) -> NDArray[np.uint64]:
+        """First byte of each symbol, ascending, each once."""
+        return self._table.addresses
+
+    @property
+    def ends(self) -> NDArray[np.uint64]:
+        """Where the kernel stops to count an address to the symbol: the next symbol, or soon after a module's last."""
+        return self._table.ends
+
+    @property
+    def names(self) -> list[bytes]:
+        return self._table.names
+
+    @property
+    def modules(self) -> list[bytes]:
+        """Module of each symbol, without brackets; empty for the kernel itself."""
+        return self._table.modules
+
+    @cached_property
+    def exact_names(self) -> list[bytes]:
+        """What trace-cmd prints for the addresses themselves; see the class."""
+        return _trace_cmd_names(self._all, self._table)
+
+    def lookup(self, address: int, *, trace_cmd: bool = False) -> Symbol | None:
+        """The symbol that an address lies in, or None.
+
+        Parameters
+        ----------
+        address : int
+            A kernel address.
+        trace_cmd : bool
+            Answer as trace-cmd does: another choice among symbols of one address, no end of the kernel or of a module,
+            nothing after the last symbol.
+        """
+        import numpy as np
+
+        table = self._table
+        if not 0 <= address < 1 << 64:
+            return None
+        row = int(np.searchsorted(table.addresses, np.uint64(address), side="right")) - 1
+        if row < 0:
+            return None
+        start, end = int(table.addresses[row]), int(table.ends[row])
+        is_last = row == len(table.names) - 1
+        if address != start and (is_last if trace_cmd else address >= end):
+            return None
+        name = self.exact_names[row] if trace_cmd and address == start else table.names[row]
+        size = end - start if table.ends_are_symbols[row] else None
+        return Symbol(_text(name), _text(table.modules[row]), start, size)
+
+    def name(self, address: int) -> str | None:
+        """The name of the symbol that an address lies in, or None."""
+        symbol = self.lookup(address)
+        return symbol.name if symbol else None
+
+    def by_name(self, name: str | bytes) -> int | None:
+        """The address of a symbol; of several of one name, the first in the text."""
+        key = name.encode("utf-8", "surrogateescape") if isinstance(name, str) else name
+        return self._by_name.get(key)
+
+    def __len__(self) -> int:
+        return len(self._table.names)
+
+    def __repr__(self) -> str:
+        return "<Symbols: hidden>" if self.hidden else f"<Symbols: {len(self)} addresses>"
+
+    @cached_property
+    def _all(self) -> _Lines:
+        return _read_kallsyms(self._text)
+
+    @cached_property
+    def _table(self) -> _Table:
+        return _make_table(self._all)
+
+    @cached_property
+    def _by_name(self) -> dict[bytes, int]:
+        lines = self._all
+        addresses: list[int] = lines.addresses.tolist()
+        return {_split_module(n)[0]: a for n, a in zip(reversed(lines.names), reversed(addresses), strict=True)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """The symbols of the text that count, in its order."""
+
+    addresses: NDArray[np.uint64]
+    names: list[bytes]  # "name" or "name[module]"
+    hidden: bool
+    has_data: bool  # the kernel was built to list data symbols too (CONFIG_KALLSYMS_ALL)
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    addresses: NDArray[np.uint64]
+    ends: NDArray[np.uint64]
+    ends_are_symbols: NDArray[np.bool_]
+    names: list[bytes]
+    modules: list[bytes]
+
+
+_PAGE = 4096
+_ABSOLUTE = b"Aa"
+_LOCAL_DATA = b"bd"
+_LINE = re.compile(rb"^([0-9a-fA-F]{1,16}) (\S) (\S+)[ \t\r]*$", re.MULTILINE)
+
+
+def _read_kallsyms(text: bytes) -> _Lines:
+    import numpy as np
+
+    # Three words a line: "address type name" or "address type name[module]".
+    text = text.replace(b"\t[", b"[").replace(b" [", b"[")
+    words = text.split()
+    addresses, types, names = words[0::3], words[1::3], words[2::3]
+    regular = len(words) == 3 * (text.count(b"\n") + (not text.endswith(b"\n")))
+    try:
+        if not regular or max(map(len, types), default=1) != 1:
+            raise ValueError("not three words a line")
+        values = _hexadecimal(addresses)
+    except ValueError:
+        found = _LINE.findall(text)
+        addresses, types, names = ([line[i] for line in found] for i in range(3))
+        values = _hexadecimal(addresses)
+    kind = np.frombuffer(b"".join(types), dtype=np.uint8)
+    first = np.frombuffer(bytes([n[0] for n in names]), dtype=np.uint8)
+    hidden = len(values) > 0 and not values.any()
+    keep = ~np.isin(kind, list(_ABSOLUTE)) & (first != ord("$")) & (not hidden)
+    has_data = bool(np.isin(kind, list(_LOCAL_DATA)).any())
+    return _Lines(values[keep], list(compress(names, keep.tolist())), hidden, has_data)
+
+
+def _hexadecimal(words: list[bytes]) -> NDArray[np.uint64]:
+    import numpy as np
+
+    if max(map(len, words), default=0) > 16:
+        raise ValueError("address of more than 64 bits")
+    return np.frombuffer(binascii.unhexlify(b"".join([w.zfill(16) for w in words])), dtype=">u8").astype(np.uint64)
+
+
+def _split_module(name: bytes) -> tuple[bytes, bytes]:
+    if name.endswith(b"]"):
+        head, bracket, module = name.rpartition(b"[")
+        if bracket and head:
+            return head, module[:-1]
+    return name, b""
+
+
+def _make_table(lines: _Lines) -> _Table:
+    """One row an address. The stable sort keeps the order of the text among symbols of one address."""
+    import numpy as np
+
+    order = np.argsort(lines.addresses, kind="stable")
+    ascending = lines.addresses[order]
+    is_first = np.ones(len(order), dtype=np.bool_)
+    is_first[1:] = ascending[1:] != ascending[:-1]
+    addresses = ascending[is_first]
+    both = [_split_module(lines.names[i]) for i in order[is_first].tolist()]
+    names, modules = [n for n, _ in both], [m for _, m in both]
+    ends, are_symbols = _ends(addresses, names, modules, lines.has_data)
+    for array in (addresses, ends, are_symbols):
+        array.flags.writeable = False
+    return _Table(addresses, ends, are_symbols, names, modules)
+
+
+def _ends(addresses: NDArray[np.uint64], names: list[bytes], modules: list[bytes],
+          has_data: bool) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    """Where each symbol ends, and whether the next symbol is there.
+
+    The kernel knows where it and its modules end; kallsyms does not tell. So nothing lies behind the kernel's last
+    symbol (nor behind ``_etext`` where only code has symbols), and a module's last reaches to the end of the next page.
+    """
+    import numpy as np
+
+    ends = np.empty_like(addresses)
+    ends[:-1] = addresses[1:]
+    are_symbols = np.ones(len(addresses), dtype=np.bool_)
+    last_rows = [i for i in range(len(modules)) if i + 1 == len(modules) or modules[i] != modules[i + 1]]
+    if not has_data:
+        last_rows += [i for i, name in enumerate(names) if name == b"_etext"]
+    for row in last_rows:
+        start = int(addresses[row])
+        end = (start // _PAGE + 2) * _PAGE if modules[row] else start + 1
+        if row + 1 < len(addresses):
+            end = min(end, int(addresses[row + 1]))
+        ends[row] = min(end, (1 << 64) - 1)
+        are_symbols[row] = False
+    return ends, are_symbols
+
+
+def _trace_cmd_names(lines: _Lines, table: _Table) -> list[bytes]:
+    """What trace-cmd prints for the exact address of each row.
+
+    libtraceevent (TE:event-parse.c) collects the symbols last line first, sorts them by address, and takes whichever of
+    several at one address the binary search of the C library probes first.
+    """
+    import numpy as np
+
+    backwards = np.arange(len(lines.names) - 1, -1, -1)
+    order = backwards[np.argsort(lines.addresses[::-1], kind="stable")]
+    ascending = lines.addresses[order]
+    low = np.zeros(len(table.addresses), dtype=np.int64)
+    high = np.full(len(table.addresses), len(order), dtype=np.int64)
+    middle = (low + high) // 2
+    for _ in range(len(order).bit_length() + 1):
+        middle = (low + high) // 2
+        probe = ascending[np.minimum(middle, len(order) - 1)]
+        low = np.where(probe < table.addresses, middle + 1, low)
+        high = np.where(probe > table.addresses, middle, high)
+    return [_split_module(lines.names[i])[0] for i in order[middle].tolist()]
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "surrogateescape")
