@@ -483,18 +483,22 @@ cdef class Record:
 
 @cython.final
 cdef class Records:
-    """Iterates over a decoder's refs as objects of `cls`, a subclass of Record. `driver` feeds segments and judges problems."""
+    """Iterates over a decoder's refs as objects of `cls`, a subclass of Record.
+
+    `driver` feeds segments and judges problems; `make_info` makes the EventInfo of a slot when a record of it is first met.
+    """
 
     cdef Decoder decoder
-    cdef object driver, cls
+    cdef object driver, cls, make_info
     cdef list infos
     cdef uint32_t pos
     cdef int status
     cdef size_t problems
     cdef dict loss_cursor
 
-    def __init__(self, Decoder decoder, driver, list infos, cls):
-        self.decoder, self.driver, self.infos, self.cls = decoder, driver, infos, cls
+    def __init__(self, Decoder decoder, driver, make_info, n_slots, cls):
+        self.decoder, self.driver, self.make_info, self.cls = decoder, driver, make_info, cls
+        self.infos = [None] * n_slots
         self.status = FTB_OK
         self.loss_cursor = {}
         decoder.d.batch.n = 0
@@ -531,13 +535,18 @@ cdef class Records:
         record.ts = b.ts[i]
         record.cpu = self.decoder.d.merge.streams[stream].cpu
         record.buffer = self.decoder.d.merge.streams[stream].buffer
-        record.info = self.infos[b.slot[i]]
+        record.info = self.info(b.slot[i])
         record.owner = self.decoder.segments[stream]
         record.data = b.data[i]
         record.size = b.len[i]
         if b.stream[i] & FTB_LOST_BEFORE:
             record.lost = self.next_loss(stream, b.ts[i])
         return record
+
+    cdef EventInfo info(self, uint16_t slot):
+        if self.infos[slot] is None:
+            self.infos[slot] = self.make_info(slot)
+        return self.infos[slot]
 
     cdef object next_loss(self, uint32_t stream, int64_t ts):
         """Count of the stream's last gap up to ts: marks of earlier gaps may have been filtered out with their records."""

@@ -1,0 +1,399 @@
+"""Runs the C core over a recording's streams: clips them to a window, feeds segments, judges damage, collects columns."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from . import _core
+from .clock import ClockSpec
+from .container.model import Problem, Stream
+from .errors import DamageError, DamageWarning, TruncatedError
+from .plan import ColumnPlan
+from .table import ColumnData
+
+PROBLEM = np.dtype([("offset", "u8"), ("bytes", "u8"), ("stream", "u4"), ("status", "u4")])
+LOSS = np.dtype([("before", "i8"), ("after", "i8"), ("count", "i8"), ("stream", "u4"), ("unused", "u4")])
+CUT = frozenset({"truncated", "page_short", "page_cut"})  # statuses of an input that ends too early
+STEP = 1 << 20  # records per call into C: between calls signals are seen
+THREAD_BYTES = 16 << 20  # a thread's share below which starting it does not pay
+
+AbiSpec = tuple[int, int, int, int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One CPU's stream as the engine sees it."""
+
+    stream: Stream
+    buffer: int  # position in the recording's buffers
+    buffer_name: str
+    abi: AbiSpec
+    clock: ClockSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Sub-buffers of one stream: segments first to last - 1, of the first from byte start, of the last up to byte stop."""
+
+    first: int
+    last: int
+    start: int = 0
+    stop: int | None = None
+
+
+class Judge:
+    """What damage leads to: an exception, a warning, or a row only."""
+
+    def __init__(self, errors: str) -> None:
+        if errors not in ("raise", "warn", "skip"):
+            raise ValueError(f"errors must be 'raise', 'warn' or 'skip', not {errors!r}")
+        self.errors = errors
+        self.problems: list[Problem] = []
+
+    def note(self, problem: Problem) -> None:
+        self.problems.append(problem)
+        if self.errors == "raise":
+            raise damage_error(problem)
+
+    def finish(self) -> None:
+        if self.errors == "warn" and self.problems:
+            first = describe(self.problems[0])
+            more = f" (and {len(self.problems) - 1} more)" if len(self.problems) > 1 else ""
+            warnings.warn(f"{first}{more}", DamageWarning, stacklevel=3)
+
+
+def describe(problem: Problem) -> str:
+    message = problem.detail or _core.MESSAGES.get(problem.status, problem.status)
+    where = f"CPU {problem.cpu}, " if problem.cpu >= 0 else ""
+    buffer = f"buffer {problem.buffer!r}, " if problem.buffer else ""
+    return f"{buffer}{where}offset {problem.offset:#x}: {message} [{problem.status}]"
+
+
+def damage_error(problem: Problem) -> DamageError:
+    """The one place that turns a status into an exception."""
+    kind = TruncatedError if problem.status in CUT else DamageError
+    return kind(describe(problem), status=problem.status, cpu=problem.cpu, offset=problem.offset)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Which records are wanted, as far as the refs alone can tell."""
+
+    start: int | None = None
+    end: int | None = None
+    pids: tuple[int, ...] | None = None
+
+    def bounds(self) -> tuple[int, int] | None:
+        if self.start is None and self.end is None:
+            return None
+        return (self.start if self.start is not None else -(1 << 63), self.end if self.end is not None else (1 << 63) - 1)
+
+
+# ---- clipping a stream to a time window ----
+
+
+class Clip:
+    """Finds the sub-buffers of a stream that a time window can touch, by searching their time stamps."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.walker = _core.Walker(source.abi, source.clock)
+        self.count = len(source.stream.segments)
+
+    def pages(self, index: int) -> Any:
+        try:
+            return _core.Pages(self.source.stream.load(index))
+        except DamageError:
+            return None  # met again, and reported, when it is decoded
+
+    def segment_time(self, index: int) -> int | None:
+        pages = self.pages(index)
+        return None if pages is None or not len(pages) else self.walker.page_time(pages, 0)
+
+    def first_segment_after(self, ts: int) -> int:
+        """Index of the first segment that begins after ts; one that cannot be read counts as its left neighbour."""
+        low, high = 0, self.count
+        while low < high:
+            middle = (low + high) // 2
+            at, time = middle, None
+            while at >= low and (time := self.segment_time(at)) is None:
+                at -= 1
+            if time is None or time <= ts:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def piece(self, start: int | None, end: int | None) -> Piece:
+        """Sub-buffers that can hold records of start <= ts < end; one more on each side, in case the nearest is damaged."""
+        subbuf = self.source.abi[0]
+        first = last = 0
+        skip, stop = 0, None
+        last = self.count
+        if start is not None and self.count:
+            first = max(self.first_segment_after(start) - 1, 0)
+            if (pages := self.pages(first)) is not None:
+                skip = max(self.walker.find_page(pages, start) - 2, 0) * subbuf
+            if first > 0 and skip == 0:
+                first -= 1
+        if end is not None and self.count:
+            last = min(self.first_segment_after(end - 1), self.count)
+            if last > 0 and (pages := self.pages(last - 1)) is not None:
+                stop = (self.walker.find_page(pages, end - 1) + 1) * subbuf
+            if last < self.count and stop is not None and pages is not None and stop >= len(pages):
+                last, stop = last + 1, subbuf
+        return Piece(first, last, skip, stop)
+
+
+# ---- one decode ----
+
+
+class Driver:
+    """Feeds a decoder's streams with their segments, and turns what C reports into problems."""
+
+    def __init__(self, sources: Sequence[Source], pieces: Sequence[Piece], judge: Judge) -> None:
+        self.sources = sources
+        self.pieces = pieces
+        self.judge = judge
+        self.next = [p.first for p in pieces]
+
+    def feed(self, decoder: Any) -> None:
+        """Give the stream that waits its next readable segment, or the word that there is none."""
+        i = decoder.need
+        stream, piece = self.sources[i].stream, self.pieces[i]
+        while self.next[i] < piece.last:
+            index = self.next[i]
+            self.next[i] += 1
+            try:
+                pages = _core.Pages(stream.load(index))
+            except DamageError as error:
+                self.note_lost_segment(i, index, error)
+                continue
+            start = piece.start if index == piece.first else 0
+            last = index + 1 == piece.last
+            stop = piece.stop if last and piece.stop is not None else len(pages)
+            decoder.feed(i, pages, stream.segments[index].offset, False, start, stop)
+            return
+        decoder.feed(i, None, 0, True)
+        if piece.last == len(stream.segments) and piece.stop is None:
+            for problem in stream.problems:
+                self.judge.note(replace(problem, buffer=self.sources[i].buffer_name))
+
+    def note_lost_segment(self, i: int, index: int, error: DamageError) -> None:
+        source, segment = self.sources[i], self.sources[i].stream.segments[index]
+        offset = error.offset if error.offset is not None else segment.offset
+        self.judge.note(Problem(source.stream.cpu, offset, error.status, segment.size, source.buffer_name, str(error)))
+
+    def check(self, decoder: Any) -> None:
+        """Turn problem rows of C into Problems."""
+        rows = decoder.take_problems()
+        if not len(rows):
+            return
+        for row in np.frombuffer(rows, PROBLEM):
+            source = self.sources[row["stream"]]
+            self.judge.note(Problem(source.stream.cpu, int(row["offset"]), _core.STATUSES[row["status"]], int(row["bytes"]),
+                                    source.buffer_name))
+
+
+@dataclass(slots=True)
+class Request:
+    """What to decode: event ids to slots, slots to plans, plans to columns."""
+
+    slot_of: np.ndarray  # uint16: event id -> slot
+    other: int  # slot of ids beyond
+    n_slots: int
+    plan_of_slot: np.ndarray  # uint16
+    plans: list[tuple[int, int, list[ColumnPlan]]]  # min_len, big_endian, columns
+    comm_codes: np.ndarray | None = None  # int32: pid -> code
+    pid_place: tuple[int, int] | None = None  # offset, width of common_pid: what a pid filter needs
+    order: str = "time"
+
+
+@dataclass(slots=True)
+class Result:
+    """What a decode found besides columns."""
+
+    counts: np.ndarray
+    losses: np.ndarray
+    stream_stats: list[tuple[Any, ...]]
+    outside: list[int] = field(default_factory=list)
+
+
+class Run:
+    """One pass over some streams."""
+
+    def __init__(self, sources: Sequence[Source], window: Window, request: Request, judge: Judge,
+                 pieces: Sequence[Piece] | None = None) -> None:
+        self.sources = sources
+        self.request = request
+        self.judge = judge
+        self.window = window
+        self.pieces = pieces if pieces is not None else [clip(s, window) for s in sources]
+        self.driver = Driver(sources, self.pieces, judge)
+        self.decoder = self.make_decoder()
+        self.done = False
+
+    def make_decoder(self) -> Any:
+        abis = sorted({s.abi for s in self.sources})
+        clocks: list[ClockSpec] = []
+        for s in self.sources:
+            if s.clock not in clocks:
+                clocks.append(s.clock)
+        streams = [(s.stream.cpu, s.buffer, abis.index(s.abi), clocks.index(s.clock)) for s in self.sources]
+        r = self.request
+        return _core.Decoder(abis, clocks, streams, r.slot_of, r.other, r.n_slots, self.window.bounds(), self.pid_filter(),
+                             r.comm_codes)
+
+    def pid_filter(self) -> tuple[np.ndarray, int, int] | None:
+        if self.window.pids is None:
+            return None
+        offset, width = self.request.pid_place or (0, 0)
+        return np.array(sorted(set(self.window.pids)), np.int32), offset, width
+
+    def set_plans(self) -> None:
+        plans = [(min_len, big, [c.op for c in columns]) for min_len, big, columns in self.request.plans]
+        self.decoder.set_plans(self.request.plan_of_slot, plans)
+
+    def step(self, max_records: int) -> bool:
+        """Decode up to max_records more; False when nothing is left."""
+        if self.done:
+            return False
+        status = self.decoder.step(max_records)
+        self.driver.check(self.decoder)
+        if status == _core.NEED_SEGMENT:
+            self.driver.feed(self.decoder)
+        self.done = status == _core.DONE
+        return not self.done
+
+    def take(self) -> list[dict[str, ColumnData]]:
+        """The columns decoded since the last take, per plan."""
+        out = []
+        for i, (_, _, columns) in enumerate(self.request.plans):
+            _, memory = self.decoder.take(i)
+            out.append({c.name: c.finish(*m) for c, m in zip(columns, memory, strict=True)})
+        return out
+
+    def result(self) -> Result:
+        losses = np.frombuffer(self.decoder.take_losses(), LOSS)
+        outside = [self.decoder.outside(i) for i in range(len(self.request.plans))]
+        return Result(np.array(self.decoder.counts(), np.int64), losses, self.decoder.stream_stats(), outside)
+
+    def to_end(self) -> Run:
+        self.set_plans()
+        while self.step(STEP):
+            pass
+        return self
+
+
+def clip(source: Source, window: Window) -> Piece:
+    if window.start is None and window.end is None:
+        return Piece(0, len(source.stream.segments))
+    return Clip(source).piece(window.start, window.end)
+
+
+class MakeRequest(Protocol):
+    """Makes a fresh Request: dictionaries belong to one decoder each."""
+
+    def __call__(self) -> Request: ...
+
+
+def decode(sources: Sequence[Source], window: Window, make: MakeRequest, errors: str, *, threads: int | None = 1,
+           order: str = "time") -> tuple[list[list[dict[str, ColumnData]]], Judge]:
+    """Decode everything asked for. Returns per part (in row order) the columns of each plan, and the judge with its problems."""
+    judge = Judge(errors)
+    if order == "cpu":
+        parts = [[s] for s in sources]
+        batches = [Run(part, window, make(), judge).to_end().take() for part in parts]
+    elif order == "time":
+        batches = in_time_order(sources, window, make, judge, threads)
+    else:
+        raise ValueError(f"order must be 'time' or 'cpu', not {order!r}")
+    judge.finish()
+    return batches, judge
+
+
+def in_time_order(sources: Sequence[Source], window: Window, make: MakeRequest, judge: Judge,
+                  threads: int | None) -> list[list[dict[str, ColumnData]]]:
+    cuts = time_cuts(sources, window, thread_count(sources, threads))
+    if cuts:
+        batches = in_threads(sources, window, make, judge, cuts)
+        if batches is not None:
+            return batches
+        judge.problems.clear()
+    return [Run(sources, window, make(), judge).to_end().take()]
+
+
+def thread_count(sources: Sequence[Source], threads: int | None) -> int:
+    size = sum(segment.size for s in sources for segment in s.stream.segments)
+    if threads is None:
+        return max(1, min(os.cpu_count() or 1, size // THREAD_BYTES))
+    if threads < 1:
+        raise ValueError("threads must be at least 1")
+    return threads
+
+
+def time_cuts(sources: Sequence[Source], window: Window, parts: int) -> list[int]:
+    """Times that cut the window into parts of about the same number of sub-buffers, by the largest stream."""
+    if parts < 2 or not sources:
+        return []
+    largest = max(sources, key=lambda s: sum(g.size for g in s.stream.segments))
+    finder, cuts = Clip(largest), set()
+    piece = clip(largest, window)
+    segments = largest.stream.segments
+    total = sum(segments[i].size for i in range(piece.first, piece.last))
+    for part in range(1, parts):
+        time = time_at(finder, piece, total * part // parts)
+        if time is not None and all(b is None or time > b for b in (window.start,)) and (window.end is None or time < window.end):
+            cuts.add(time)
+    return sorted(cuts)
+
+
+def time_at(finder: Clip, piece: Piece, offset: int) -> int | None:
+    """Time of the sub-buffer at a byte offset into a piece."""
+    subbuf = finder.source.abi[0]
+    for i in range(piece.first, piece.last):
+        size = finder.source.stream.segments[i].size
+        if offset < size:
+            pages = finder.pages(i)
+            return None if pages is None else finder.walker.page_time(pages, offset // subbuf)
+        offset -= size
+    return None
+
+
+def in_threads(sources: Sequence[Source], window: Window, make: MakeRequest, judge: Judge,
+               cuts: list[int]) -> list[list[dict[str, ColumnData]]] | None:
+    """One part of the time range a thread. None when some clock stepped back: then cutting by time would misplace records."""
+    edges = [window.start, *cuts, window.end]
+    windows = [replace(window, start=a, end=b) for a, b in zip(edges, edges[1:], strict=False)]
+    runs = [Run(sources, w, make(), Judge("skip")) for w in windows]
+    with ThreadPoolExecutor(len(runs)) as pool:
+        list(pool.map(lambda run: run.to_end(), runs))
+    if any(stats[6] for run in runs for stats in run.decoder.stream_stats()):
+        return None
+    for problem in sorted({p for run in runs for p in run.judge.problems}, key=lambda p: (p.buffer, p.cpu, p.offset)):
+        judge.note(problem)
+    return [run.take() for run in runs]
+
+
+def iterate(sources: Sequence[Source], window: Window, make: MakeRequest, errors: str, rows: int
+            ) -> Iterator[list[dict[str, ColumnData]]]:
+    """Decode in steps of about `rows` records, in bounded memory."""
+    judge = Judge(errors)
+    run = Run(sources, window, make(), judge)
+    run.set_plans()
+    more = True
+    while more:
+        seen = 0
+        while more and seen < rows:
+            more = run.step(min(rows - seen, STEP))
+            seen = sum(run.decoder.rows(i) for i in range(len(run.request.plans)))
+        if seen:
+            yield run.take()
+    judge.finish()

@@ -1,0 +1,45 @@
+"""One event as an object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ._core import Record
+
+
+class Event(Record):
+    """One event of a trace, as ``Trace.records()`` yields it: fields are decoded when they are looked at.
+
+    Attributes
+    ----------
+    ts : int
+        Time stamp in ns on the trace clock (raw units for clocks that do not count ns).
+    cpu, pid, flags, preempt_count : int
+    comm : str
+        Name of the task, ``"<...>"`` when it was not recorded.
+    name : str
+    lost : int or None
+        Events lost on this CPU just before this one; -1: how many is unknown; None: none.
+
+    ``event["field"]`` is one of the event's own fields (or a ``common_`` one), by its name in the format.
+    """
+
+    __slots__ = ()
+
+    @property
+    def comm(self) -> str:
+        return self.info.context.comm(self.pid)
+
+    def keys(self) -> list[str]:
+        """Names of the event's own fields."""
+        return [f.name for f in self.format.own_fields]
+
+    def items(self) -> Iterator[tuple[str, Any]]:
+        return ((name, self[name]) for name in self.keys())
+
+    def __str__(self) -> str:
+        return self.info.context.line(self)
+
+    def __repr__(self) -> str:
+        return f"<ftbuf.Event {self.name} ts={self.ts} cpu={self.cpu} pid={self.pid}>"

@@ -1,0 +1,177 @@
+"""EventFormat and column names -> ops for the C core, and what its columns become."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from .errors import ColumnNotFoundError
+from .formats import EventFormat, Field, Kind, Where
+from .table import ColumnData, Encoded, Lists, Plain, near_names
+
+# Order as in csrc/ftbuf.h ftb_where.
+WHERE = {Where.INLINE: 0, Where.DATA_LOC: 1, Where.REL_LOC: 2, Where.SHORT_LOC: 3, Where.TAIL: 4}
+# Bytes of the fixed part of a record that a field's place takes.
+LOCATION_SIZE = {Where.DATA_LOC: 4, Where.REL_LOC: 4, Where.SHORT_LOC: 2, Where.TAIL: 0}
+
+# The header columns that every table begins with, in order; common_buffer only where there are several buffers.
+TS, CPU, PID, COMM, FLAGS, PREEMPT, BUFFER = (
+    "common_ts", "common_cpu", "common_pid", "common_comm", "common_flags", "common_preempt_count", "common_buffer")
+EVENT = "event"  # of a timeline: the event's name
+NOT_COLUMNS = frozenset({"common_type"})  # an event's own id says nothing in its own table
+
+Op = tuple[int, int, int, int, int, int, int, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPlan:
+    """One column: the op that fills it, and how its memory becomes a column."""
+
+    name: str
+    op: Op
+    finish: Callable[[Any, Any], ColumnData]
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The dictionaries that do not come from the records themselves."""
+
+    comms: list[str]
+    buffers: list[str]
+    events: list[str]
+
+
+def fixed_size(field: Field) -> int:
+    """Bytes at the field's offset that every record of the event has."""
+    return field.size if field.where is Where.INLINE else LOCATION_SIZE[field.where]
+
+
+def fixed_length(fmt: EventFormat) -> int:
+    """Length of the fixed part of a record: a shorter one is damaged."""
+    return max((f.offset + fixed_size(f) for f in fmt.fields if fixed_size(f) > 0), default=0)
+
+
+def field_op(field: Field, dictionary: Any = None) -> Op:
+    """The op that reads a field, wherever its bytes are."""
+    where, sign = WHERE[field.where], int(field.signed)
+    width = field.element_size
+    if field.kind is Kind.SCALAR:
+        out = 8 if field.is_pointer else field.size  # kernel addresses are uint64, also those of 32-bit kernels
+        return (_core.OP_SCALAR, where, field.size, out, 0 if field.is_pointer else sign, field.offset, field.size, None)
+    if field.kind is Kind.STRING:
+        return (_core.OP_STRING, where, 1, 1, 0, field.offset, field.size, dictionary)
+    code = _core.OP_FIXED if field.where is Where.INLINE else _core.OP_LIST
+    return (code, where, width, width, sign if field.kind is Kind.ARRAY else 0, field.offset, field.size, None)
+
+
+def dtype_of(field: Field) -> np.dtype[Any]:
+    op = field_op(field)
+    return np.dtype(f"{'i' if op[4] else 'u'}{op[3]}")
+
+
+def field_column(field: Field, name: str) -> ColumnPlan:
+    if field.kind is Kind.STRING:
+        return string_column(field, name)
+    op, dtype = field_op(field), dtype_of(field)
+    if op[0] == _core.OP_LIST:
+        return ColumnPlan(name, op, lambda ends, values: Lists(array(ends, np.uint64), array(values, dtype)))
+    if op[0] == _core.OP_FIXED:
+        per_row = field.size // dtype.itemsize
+        return ColumnPlan(name, op, lambda column, _: Plain(array(column, dtype).reshape(-1, per_row)))
+    return plain_column(name, op, dtype)
+
+
+def string_column(field: Field, name: str) -> ColumnPlan:
+    dictionary = _core.Dictionary()
+
+    def finish(codes: Any, _: Any) -> ColumnData:
+        strings = [s.decode("utf-8", "surrogateescape") for s in dictionary.strings()]
+        return Encoded(array(codes, np.int32), strings)
+
+    return ColumnPlan(name, field_op(field, dictionary), finish)
+
+
+def plain_column(name: str, op: Op, dtype: Any) -> ColumnPlan:
+    return ColumnPlan(name, op, lambda column, _: Plain(array(column, dtype)))
+
+
+def coded_column(name: str, op: Op, dtype: Any, strings: list[str]) -> ColumnPlan:
+    return ColumnPlan(name, op, lambda column, _: Encoded(array(column, dtype), strings))
+
+
+def array(column: Any, dtype: Any) -> np.ndarray:
+    """A column's memory as an array: no copy."""
+    return np.frombuffer(column, dtype) if len(column) else np.empty(0, dtype)
+
+
+def header_op(code: int) -> Op:
+    return (code, 0, 0, 0, 0, 0, 0, None)
+
+
+def header_column(name: str, fmt: EventFormat, names: Names) -> ColumnPlan | None:
+    """A header column that is no field of the format; None where the event cannot have it."""
+    if name == TS:
+        return plain_column(name, header_op(_core.OP_TS), np.int64)
+    if name == CPU:
+        return plain_column(name, header_op(_core.OP_CPU), np.uint16)
+    if name == BUFFER:
+        return coded_column(name, header_op(_core.OP_BUFFER), np.uint16, names.buffers)
+    if name == EVENT:
+        return coded_column(name, header_op(_core.OP_SLOT), np.uint16, names.events)
+    pid = next((f for f in fmt.common_fields if f.name == PID), None)
+    if name != COMM or pid is None:
+        return None
+    op = (_core.OP_COMM, 0, pid.size, 4, 0, pid.offset, pid.size, None)
+    return coded_column(name, op, np.int32, names.comms)
+
+
+def header_names(fmt: EventFormat, names: Names) -> list[str]:
+    """Header columns of an event in their order: the usual ones first, then what this kernel has besides."""
+    common = [f.name for f in fmt.common_fields if f.name not in NOT_COLUMNS]
+    first = [TS, CPU, *(n for n in (PID, COMM, FLAGS, PREEMPT) if n in common or (n == COMM and PID in common))]
+    buffer = [BUFFER] if len(names.buffers) > 1 else []
+    return [*first, *buffer, *(n for n in common if n not in first)]
+
+
+def column_names(fmt: EventFormat, names: Names) -> list[str]:
+    return [*header_names(fmt, names), *(f.name for f in fmt.own_fields)]
+
+
+def column_plan(fmt: EventFormat, name: str, names: Names) -> ColumnPlan:
+    field = next((f for f in fmt.fields if f.name == name), None)
+    plan = field_column(field, name) if field is not None else header_column(name, fmt, names)
+    if plan is None:
+        raise ColumnNotFoundError(near_names(f"column of {fmt.name}", name, column_names(fmt, names)))
+    return plan
+
+
+def event_plan(fmt: EventFormat, columns: Sequence[str] | None, names: Names) -> list[ColumnPlan]:
+    """Plans of the columns asked for (None: all), in the order asked for.
+
+    Raises
+    ------
+    ColumnNotFoundError
+        The event has no such field; the message lists near names.
+    """
+    if isinstance(columns, str):
+        raise TypeError("columns is a list of names, not one string")
+    return [column_plan(fmt, n, names) for n in (columns if columns is not None else column_names(fmt, names))]
+
+
+def timeline_plan(fmt: EventFormat, names: Names) -> list[ColumnPlan]:
+    """The header columns and the event's name; `fmt` stands for all events: common fields are the same for all of them."""
+    header = header_names(fmt, names)
+    return [column_plan(fmt, n, names) for n in [*header[:2], EVENT, *header[2:]]]
+
+
+def reader(field: Field, big_endian: bool) -> Any:
+    """What reads a field of one record (Event["field"])."""
+    op = field_op(field)
+    if op[0] == _core.OP_FIXED:  # one reader serves arrays inside the record and elsewhere
+        op = (_core.OP_LIST, *op[1:])
+    as_bytes = op[0] == _core.OP_LIST and (field.kind is Kind.OPAQUE or (field.element_size == 1 and not field.signed))
+    return _core.FieldReader(op, field.offset + fixed_size(field), big_endian, as_bytes)

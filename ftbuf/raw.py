@@ -1,0 +1,142 @@
+"""Ring-buffer pages without a container: bytes in, columns out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from .container.model import Buffer, Container, Problem, Segment, Stream
+from .engine import decode
+from .errors import FormatError
+from .formats import Abi, EventFormat, parse_format
+from .plan import column_names
+from .recording import Recording
+from .table import Table
+from .trace import Selection, check_names
+
+
+class RawStream(Stream):
+    """One buffer of bytes as one segment."""
+
+    def __init__(self, data: memoryview, cpu: int) -> None:
+        self.cpu = cpu
+        self.data = data
+        self.segments: Sequence[Segment] = [Segment(0, data.nbytes)] if data.nbytes else []
+        self.problems: Sequence[Problem] = ()
+
+    def load(self, index: int) -> memoryview:
+        return self.data
+
+
+class RawPages(Container):
+    """Pages of one or several CPUs with an explicit ABI and explicit formats."""
+
+    kind = "raw pages"
+    path = "<pages>"
+
+    def __init__(self, pages: Mapping[int, Any], abi: Abi, formats: Sequence[EventFormat], comms: Mapping[int, bytes | str]) -> None:
+        self.big_endian = abi.big_endian
+        self.long_size = abi.long_size
+        self.header_page = header_page_text(abi)
+        self.header_event = b"\tlen : 3 bits\n" if abi.old_header else b""
+        streams: list[Stream] = [RawStream(memoryview(data).cast("B"), cpu) for cpu, data in sorted(pages.items())]
+        self.buffers = [Buffer("", "local", self.header_page, abi.subbuf_size, streams)]
+        self.options = ()
+        self.problems = ()
+        self.formats = list(formats)
+        self.comms = comms
+
+    def format_index(self) -> Mapping[tuple[str, str], int]:
+        return {(f.system, f.name): i for i, f in enumerate(self.formats)}
+
+    def format_text(self, key: int) -> bytes:
+        raise NotImplementedError("formats are given parsed")
+
+    def id_index(self) -> Mapping[int, tuple[str, str]]:
+        return {f.id: (f.system, f.name) for f in self.formats}
+
+    def kallsyms(self) -> bytes:
+        return b""
+
+    def printk_formats(self) -> bytes:
+        return b""
+
+    def saved_cmdlines(self) -> bytes:
+        names = ((pid, c.encode("utf-8", "surrogateescape") if isinstance(c, str) else c) for pid, c in self.comms.items())
+        return b"".join(b"%d %s\n" % item for item in names)
+
+    def saved_tgids(self) -> bytes:
+        return b""
+
+    def tracing_file(self, name: str) -> bytes | None:
+        return None
+
+
+class RawRecording(Recording):
+    """A Recording whose formats are given parsed."""
+
+    def format(self, system: str, event: str) -> EventFormat:
+        container: Any = self.container
+        found: EventFormat = container.formats[self.format_index[system, event]]
+        return found
+
+
+def header_page_text(abi: Abi) -> bytes:
+    """What events/header_page says of such an ABI."""
+    size = abi.subbuf_size - abi.data_offset
+    return (f"\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n"
+            f"\tfield: local_t commit;\toffset:8;\tsize:{abi.long_size};\tsigned:1;\n"
+            f"\tfield: char data;\toffset:{abi.data_offset};\tsize:{size};\tsigned:1;\n").encode()
+
+
+def as_formats(events: Any, abi: Abi) -> list[EventFormat]:
+    if isinstance(events, (str, bytes, EventFormat)):
+        events = [events]
+    out = [e if isinstance(e, EventFormat) else parse_format(e.encode() if isinstance(e, str) else e, "raw", long_size=abi.long_size)
+           for e in events]
+    if not out:
+        raise FormatError("no event formats were given")
+    return out
+
+
+def decode_pages(buffer: Any, *, abi: Abi, events: Any, event: str | None = None, columns: Sequence[str] | None = None,
+                 cpu: int = 0, comms: Mapping[int, bytes | str] | None = None, start: int | None = None, end: int | None = None,
+                 pids: Iterable[int] | None = None, errors: str = "raise", order: str = "time") -> Table:
+    """Decode raw ring-buffer pages: what per_cpu/cpuN/trace_pipe_raw gave, or what was found in a crash dump.
+
+    Parameters
+    ----------
+    buffer : bytes-like, or mapping of CPU to bytes-like
+        Whole sub-buffers, one after another.
+    abi : Abi
+        How the kernel lays them out: see ``ftbuf.Abi``.
+    events : EventFormat, format text (str or bytes), or a list of them
+        The formats of the events that may occur.
+    event : str, optional
+        The event to decode. None: the one format given, or, of several, a timeline of all of them.
+    columns, start, end, pids, errors, order
+        As in ``EventView.table`` and ``Trace.window``.
+    cpu : int
+        The CPU of a single buffer.
+    comms : mapping of pid to name, optional
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    DamageError
+        A page is damaged and ``errors="raise"``: with status, CPU and offset in the buffer.
+    """
+    formats = as_formats(events, abi)
+    pages = buffer if isinstance(buffer, Mapping) else {cpu: buffer}
+    recording = RawRecording(RawPages(pages, abi, formats, comms or {}))
+    window = Selection().narrowed(start, end, None, pids, None).window
+    if event is None and len(formats) > 1:
+        parts, _ = decode(recording.sources(), window, recording.timeline_request, errors, order=order)
+        return Table([part[0] for part in parts])
+    fmt = formats[0] if event is None else recording.format(*recording.find(event))
+    names = check_names(columns) if columns is not None else column_names(fmt, recording.names)
+    parts, _ = decode(recording.sources(), window, lambda: recording.events_request([(fmt, columns)]), errors, order=order)
+    return Table([part[0] for part in parts], names)

@@ -1,0 +1,287 @@
+"""What all views of one trace share: the container, and everything parsed from it, each when first asked for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from .clock import IDENTITY, Correction
+from .container.model import Buffer, Container
+from .engine import AbiSpec, Request, Source
+from .errors import ColumnNotFoundError, EventNotFoundError, FormatError, UnsupportedError
+from .formats import Abi, EventFormat, parse_format, parse_header_page
+from .names import Comms, Symbols, parse_cmdlines, parse_printk_formats, parse_tgids
+from .plan import Names, event_plan, fixed_length, reader, timeline_plan
+from .table import near_names
+
+UNKNOWN_COMM, IDLE_COMM = "<...>", "<idle>"
+PID_LIMIT = 4 << 20  # K:include/linux/threads.h PID_MAX_LIMIT
+NO_TYPE = (0, 2)  # where common_type is when no format says otherwise
+UNKNOWN_EVENT = "[unknown event]"
+
+
+class Recording:
+    """Shared by a Trace and its windows; closed by whoever opened it."""
+
+    def __init__(self, container: Container, buffers: Sequence[Buffer] | None = None) -> None:
+        self.container = container
+        self.buffers = list(container.buffers if buffers is None else buffers)
+        self.closed = False
+        self._formats: dict[tuple[str, str], EventFormat] = {}
+        self._readers: dict[tuple[str, str], dict[str, Any]] = {}
+        self._lock = threading.RLock()
+
+    # ---- layout ----
+
+    @cached_property
+    def abi(self) -> Abi:
+        """The ABI of the first buffer; other buffers differ in their sub-buffer size at the most."""
+        return self.buffer_abi(self.buffers[0]) if self.buffers else self._parse_abi(self.container.header_page, 4096)
+
+    def buffer_abi(self, buffer: Buffer) -> Abi:
+        return self._parse_abi(buffer.header_page, buffer.subbuf_size)
+
+    def _parse_abi(self, header_page: bytes, subbuf_size: int) -> Abi:
+        return parse_header_page(header_page, big_endian=self.container.big_endian, header_event=self.container.header_event,
+                                 fallback_subbuf_size=subbuf_size, fallback_long_size=self.container.long_size)
+
+    @cached_property
+    def common_format(self) -> EventFormat | None:
+        """Any event's format: where the common fields are, which all events share."""
+        for key in self.format_index:
+            return self.format(*key)
+        return None
+
+    def common_place(self, name: str) -> tuple[int, int] | None:
+        """(offset, size) of a common field."""
+        fields = self.common_format.common_fields if self.common_format is not None else ()
+        return next(((f.offset, f.size) for f in fields if f.name == name), None)
+
+    def abi_spec(self, buffer: Buffer) -> AbiSpec:
+        abi = self.buffer_abi(buffer)
+        type_offset, type_size = self.common_place("common_type") or NO_TYPE
+        return (abi.subbuf_size, abi.data_offset, abi.long_size, type_offset, type_size, int(abi.big_endian), int(abi.old_header))
+
+    # ---- time ----
+
+    @cached_property
+    def correction(self) -> Correction:
+        tsc = next((o.value for o in self.container.options if o.name == "TSC2NSEC" and o.value is not None), None)
+        mult, shift = (tsc.mult, tsc.shift) if tsc is not None else (0, 0)
+        return Correction(mult=mult, shift=shift, offset=self.container.ts_offset)
+
+    def sources(self, correction: Correction | None = None) -> list[Source]:
+        """Every stream, in merge order: by buffer, then CPU."""
+        clock = (self.correction if correction is None else correction).spec()
+        out = []
+        for position, buffer in enumerate(self.buffers):
+            abi = self.abi_spec(buffer)
+            out += [Source(s, position, buffer.name, abi, clock) for s in sorted(buffer.streams, key=lambda s: s.cpu)]
+        return out
+
+    @property
+    def raw_clock(self) -> bool:
+        return self.correction == IDENTITY
+
+    # ---- events ----
+
+    @cached_property
+    def format_index(self) -> Mapping[tuple[str, str], int]:
+        return self.container.format_index()
+
+    @cached_property
+    def id_index(self) -> Mapping[int, tuple[str, str]]:
+        return self.container.id_index()
+
+    @cached_property
+    def keys(self) -> dict[str, tuple[str, str]]:
+        """Short names where they are unique, else "system:event"."""
+        systems: dict[str, list[str]] = {}
+        for system, event in self.format_index:
+            systems.setdefault(event, []).append(system)
+        return {event if len(systems[event]) == 1 else f"{system}:{event}": (system, event) for system, event in self.format_index}
+
+    @cached_property
+    def key_of(self) -> dict[tuple[str, str], str]:
+        return {pair: key for key, pair in self.keys.items()}
+
+    def find(self, name: str) -> tuple[str, str]:
+        """(system, event) of a short or full name.
+
+        Raises
+        ------
+        EventNotFoundError
+            No such event, or two systems have one of that name; the message lists near names.
+        """
+        if not isinstance(name, str):
+            raise TypeError(f"an event is named by a str, not {type(name).__name__}")
+        if name in self.keys:
+            return self.keys[name]
+        system, _, event = name.replace("/", ":").partition(":")
+        if (system, event) in self.format_index:
+            return system, event
+        full = [f"{s}:{e}" for s, e in self.format_index if e == name]
+        if full:
+            raise EventNotFoundError(f"more than one system has an event named {name!r}: {', '.join(full)}")
+        raise EventNotFoundError(near_names("event", name, [*self.keys, *(f"{s}:{e}" for s, e in self.format_index)]))
+
+    def format(self, system: str, event: str) -> EventFormat:
+        with self._lock:
+            known = self._formats.get((system, event))
+            if known is None:
+                text = self.container.format_text(self.format_index[system, event])
+                known = parse_format(text, system, long_size=self.abi.long_size)
+                self._formats[system, event] = known
+            return known
+
+    def readers(self, fmt: EventFormat) -> dict[str, Any]:
+        with self._lock:
+            key = (fmt.system, fmt.name)
+            if key not in self._readers:
+                self._readers[key] = {f.name: reader(f, self.container.big_endian) for f in fmt.fields}
+            return self._readers[key]
+
+    # ---- names ----
+
+    @cached_property
+    def comms(self) -> Comms:
+        return Comms(parse_cmdlines(self.container.saved_cmdlines()))
+
+    @cached_property
+    def tgids(self) -> dict[int, int]:
+        return parse_tgids(self.container.saved_tgids())
+
+    @cached_property
+    def symbols(self) -> Symbols:
+        return Symbols(self.container.kallsyms())
+
+    @cached_property
+    def printk_formats(self) -> dict[int, bytes]:
+        return parse_printk_formats(self.container.printk_formats())
+
+    @cached_property
+    def _comm_table(self) -> tuple[np.ndarray, list[str]]:
+        """(code of each pid as an int32 array, the strings)."""
+        named = {pid: comm for pid, comm in self.comms.items() if 0 < pid <= PID_LIMIT}
+        codes = np.zeros(max(named, default=0) + 1, np.int32)
+        strings = {UNKNOWN_COMM: 0, IDLE_COMM: 1}
+        codes[0] = 1
+        for pid, comm in named.items():
+            codes[pid] = strings.setdefault(comm, len(strings))
+        return codes, list(strings)
+
+    @property
+    def comm_codes(self) -> np.ndarray:
+        return self._comm_table[0]
+
+    @cached_property
+    def names(self) -> Names:
+        return Names(self._comm_table[1], [b.name for b in self.buffers], [])
+
+    # ---- requests ----
+
+    def events_request(self, wanted: Sequence[tuple[EventFormat, Sequence[str] | None]]) -> Request:
+        """One table per event asked for, each with its columns."""
+        for fmt, columns in wanted:
+            event_plan(fmt, columns, self.names)  # a name that is not there is said before anything is read
+        slot_of = np.full(max((f.id for f, _ in wanted), default=0) + 1, _core.NO_SLOT, np.uint16)
+        plans = []
+        big = int(self.container.big_endian)
+        for slot, (fmt, columns) in enumerate(wanted):
+            slot_of[fmt.id] = slot
+            plans.append((fixed_length(fmt), big, event_plan(fmt, columns, self.names)))
+        n = len(wanted)
+        return Request(slot_of, _core.NO_SLOT, n, np.arange(n, dtype=np.uint16), plans, self.comm_codes,
+                       self.common_place("common_pid"))
+
+    def all_slots(self, pairs: Sequence[tuple[str, str]] | None = None) -> tuple[np.ndarray, list[tuple[str, str] | None]]:
+        """(id -> slot, what each slot is) for all events or those of `pairs`; the last slot, None, is for ids without a format."""
+        ids = {i: pair for i, pair in self.id_index.items() if pairs is None or pair in set(pairs)}
+        unknown = len(ids)
+        slot_of = np.full(max(ids, default=0) + 1, unknown if pairs is None else _core.NO_SLOT, np.uint16)
+        slots: list[tuple[str, str] | None] = []
+        for i, pair in ids.items():
+            slot_of[i] = len(slots)
+            slots.append(pair)
+        return slot_of, [*slots, None]
+
+    def slots_request(self, pairs: Sequence[tuple[str, str]] | None = None) -> tuple[Request, list[tuple[str, str] | None]]:
+        """Count or reference records of all events (or some), with no columns."""
+        slot_of, slots = self.all_slots(pairs)
+        other = len(slots) - 1 if pairs is None else _core.NO_SLOT
+        no_plan = np.full(len(slots), _core.NO_PLAN, np.uint16)
+        return Request(slot_of, other, len(slots), no_plan, [], None, self.common_place("common_pid")), slots
+
+    def timeline_request(self, pairs: Sequence[tuple[str, str]] | None = None) -> Request:
+        """One table for all events (or some): header columns and the event's name."""
+        request, slots = self.slots_request(pairs)
+        fmt = self.common_format
+        if fmt is None:
+            raise FormatError("the recording has no event formats")
+        names = Names(self.names.comms, self.names.buffers, [self.key_of[p] if p is not None else UNKNOWN_EVENT for p in slots])
+        columns = timeline_plan(fmt, names)
+        common = EventFormat(fmt.system, fmt.name, fmt.id, fmt.common_fields, "")
+        request.plan_of_slot = np.zeros(len(slots), np.uint16)
+        request.plans = [(fixed_length(common), int(self.container.big_endian), columns)]
+        request.comm_codes = self.comm_codes
+        return request
+
+    def row_bytes(self, fmt: EventFormat, columns: Sequence[str] | None) -> int:
+        """About how much memory a row takes: columns of varying length count with a guess."""
+        sizes = {_core.OP_FIXED: lambda op: op[6], _core.OP_SCALAR: lambda op: op[3], _core.OP_LIST: lambda op: 64}
+        return sum(sizes.get(c.op[0], lambda op: 8)(c.op) for c in event_plan(fmt, columns, self.names)) or 1
+
+    def event_info(self, pair: tuple[str, str] | None, context: EventContext) -> Any:
+        """What all records of one event share; None stands for ids without a format."""
+        if pair is None:
+            fmt = self.common_format
+            common = fmt.common_fields if fmt is not None else ()
+            unknown = EventFormat("", UNKNOWN_EVENT, -1, common, "")
+            return _core.EventInfo(UNKNOWN_EVENT, unknown, self.readers(unknown), context)
+        fmt = self.format(*pair)
+        return _core.EventInfo(fmt.name, fmt, self.readers(fmt), context)
+
+    def close(self) -> None:
+        self.closed = True
+        self.container.close()
+
+
+class EventContext:
+    """What an Event asks of the layers above the core."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._comms = recording.comms
+        self._buffers = recording.names.buffers
+
+    def comm(self, pid: int) -> str:
+        return self._comms[pid]
+
+    def no_such_field(self, fmt: EventFormat, name: str) -> ColumnNotFoundError:
+        return ColumnNotFoundError(near_names(f"field of {fmt.name}", name, [f.name for f in fmt.fields]))
+
+    def line(self, event: Any) -> str:
+        """comm-pid [cpu] time: event: name=value ..."""
+        seconds, ns = divmod(event.ts + 500, 1_000_000_000)  # rounded to microseconds, as the kernel does
+        values = " ".join(f"{name}={value}" for name, value in shown(event))
+        return f"{event.comm:>16}-{event.pid:<7} [{event.cpu:03d}] {seconds:5d}.{ns // 1000:06d}: {event.name}: {values}"
+
+
+def shown(event: Any) -> Iterator[tuple[str, Any]]:
+    for f in event.format.own_fields:
+        value = event[f.name]
+        if isinstance(value, int) and f.is_pointer:
+            yield f.name, f"{value:#x}"
+        elif isinstance(value, bytes):
+            yield f.name, value.hex()
+        else:
+            yield f.name, value
+
+
+def no_filters(where: object) -> None:
+    if where is not None:
+        raise UnsupportedError("where= filters are not available yet")

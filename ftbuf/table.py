@@ -1,0 +1,235 @@
+"""Decoded columns and the Table that holds them. What is handed out is read-only and outlives the trace."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from .errors import ColumnNotFoundError, MissingDependencyError
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+
+class ColumnData(Protocol):
+    """One column of a Table: how its values are stored."""
+
+    def __len__(self) -> int: ...
+    def to_numpy(self) -> np.ndarray: ...
+    def to_arrow(self) -> pyarrow.Array: ...
+    def to_pandas(self) -> Any: ...
+    def joined(self, others: Sequence[Any]) -> ColumnData: ...
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array
+
+
+class Plain:
+    """Numbers: one per row, or a fixed number of them per row (two-dimensional)."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.values = read_only(values)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def to_numpy(self) -> np.ndarray:
+        return self.values
+
+    def to_arrow(self) -> pyarrow.Array:
+        pa = require("pyarrow", "arrow")
+        if self.values.ndim == 1:
+            return pa.array(self.values)
+        flat = pa.array(self.values.reshape(-1))
+        return pa.FixedSizeListArray.from_arrays(flat, self.values.shape[1])
+
+    def to_pandas(self) -> Any:
+        return self.values if self.values.ndim == 1 else list(self.values)
+
+    def joined(self, others: Sequence[Plain]) -> Plain:
+        return Plain(np.concatenate([self.values, *(o.values for o in others)]))
+
+
+class Encoded:
+    """Strings: an int32 code per row into ``strings``."""
+
+    def __init__(self, codes: np.ndarray, strings: list[str]) -> None:
+        self.codes = read_only(codes)
+        self.strings = strings
+        self._objects: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def to_numpy(self) -> np.ndarray:
+        """An object array that shares the dictionary's str objects."""
+        if self._objects is None:
+            self._objects = read_only(as_objects(self.strings)[self.codes])
+        return self._objects
+
+    def to_arrow(self) -> pyarrow.Array:
+        pa = require("pyarrow", "arrow")
+        # Arrow strings are UTF-8; bytes that are not become \\xNN escapes, so that distinct names stay distinct.
+        strings = [s.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace") for s in self.strings]
+        return pa.DictionaryArray.from_arrays(pa.array(self.codes), pa.array(strings, type=pa.string()))
+
+    def to_pandas(self) -> Any:
+        pd = require("pandas", "pandas")
+        return pd.Categorical.from_codes(self.codes, self.strings)
+
+    def joined(self, others: Sequence[Encoded]) -> Encoded:
+        parts = [self, *others]
+        if all(p.strings == self.strings for p in others):
+            return Encoded(np.concatenate([p.codes for p in parts]), self.strings)
+        code_of: dict[str, int] = {}
+        codes = []
+        for part in parts:
+            to = np.fromiter((code_of.setdefault(s, len(code_of)) for s in part.strings), np.int32, len(part.strings))
+            codes.append(to[part.codes] if len(to) else part.codes)
+        return Encoded(np.concatenate(codes), list(code_of))
+
+
+class Lists:
+    """A varying number of elements per row: row i is values[ends[i - 1]:ends[i]]."""
+
+    def __init__(self, ends: np.ndarray, values: np.ndarray) -> None:
+        self.ends = read_only(ends)
+        self.values = read_only(values)
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """Where each row's elements start, and one more: where the last row's end. int64, shape (rows + 1,)."""
+        return np.concatenate([np.zeros(1, np.int64), self.ends.astype(np.int64)])
+
+    def to_numpy(self) -> np.ndarray:
+        """An object array of views into the elements."""
+        out = np.empty(len(self.ends), object)
+        start = 0
+        for i, end in enumerate(self.ends.tolist()):
+            out[i] = self.values[start:end]
+            start = end
+        return read_only(out)
+
+    def to_arrow(self) -> pyarrow.Array:
+        pa = require("pyarrow", "arrow")
+        return pa.LargeListArray.from_arrays(pa.array(self.offsets), pa.array(self.values))
+
+    def to_pandas(self) -> Any:
+        return self.to_numpy()
+
+    def joined(self, others: Sequence[Lists]) -> Lists:
+        parts = [self, *others]
+        shift = np.cumsum([0, *(len(p.values) for p in parts)])
+        ends = [p.ends + np.uint64(s) for p, s in zip(parts, shift, strict=False)]
+        return Lists(np.concatenate(ends), np.concatenate([p.values for p in parts]))
+
+
+def as_objects(items: Sequence[Any]) -> np.ndarray:
+    out = np.empty(len(items), object)
+    out[:] = items
+    return out
+
+
+def require(module: str, extra: str) -> Any:
+    """Import an optional package, or say which extra brings it."""
+    import importlib
+
+    try:
+        return importlib.import_module(module)
+    except ImportError as e:
+        raise MissingDependencyError(f"{module} is not installed: pip install 'ftbuf[{extra}]'") from e
+
+
+class Table:
+    """Decoded columns of equal length, in one or more batches.
+
+    Columns that are asked for by name come back as one contiguous, read-only NumPy array: numbers by their own dtype,
+    fixed arrays as shape (rows, elements), strings and varying lists as object arrays. Batches are joined when a column is
+    first asked for.
+    """
+
+    def __init__(self, batches: Sequence[dict[str, ColumnData]], names: Sequence[str] | None = None) -> None:
+        self._batches = [dict(b) for b in batches]
+        self._names = list(names if names is not None else batches[0] if batches else [])
+
+    @property
+    def column_names(self) -> list[str]:
+        return list(self._names)
+
+    @property
+    def num_rows(self) -> int:
+        return sum(len(next(iter(b.values()))) for b in self._batches if b)
+
+    def __len__(self) -> int:
+        return self.num_rows
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def column(self, name: str) -> ColumnData:
+        """How a column is stored: Plain (.values), Encoded (.codes, .strings) or Lists (.offsets, .values)."""
+        if name not in self._names:
+            raise ColumnNotFoundError(near_names("column", name, self._names))
+        if len(self._batches) > 1:
+            self._join(name)
+        return self._batches[0][name]
+
+    def _join(self, name: str) -> None:
+        parts: list[Any] = [b[name] for b in self._batches if name in b]
+        if len(parts) > 1:
+            self._batches[0][name] = parts[0].joined(parts[1:])
+            for b in self._batches[1:]:
+                del b[name]
+        if not any(self._batches[1:]):
+            del self._batches[1:]
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.column(name).to_numpy()
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """Every column as a NumPy array."""
+        return {name: self[name] for name in self._names}
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Strings become categoricals, so that a name costs four bytes a row."""
+        pd = require("pandas", "pandas")
+        return pd.DataFrame({name: self.column(name).to_pandas() for name in self._names}, copy=False)
+
+    def to_arrow(self) -> pyarrow.Table:
+        pa = require("pyarrow", "arrow")
+        return pa.table({name: self.column(name).to_arrow() for name in self._names})
+
+    def to_polars(self) -> polars.DataFrame:
+        pl = require("polars", "polars")
+        return pl.from_arrow(self.to_arrow())
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        return self.to_arrow().schema.__arrow_c_schema__()
+
+    def __repr__(self) -> str:
+        return f"<ftbuf.Table: {self.num_rows} rows x {len(self._names)} columns: {', '.join(self._names)}>"
+
+
+def near_names(what: str, name: str, names: Sequence[str]) -> str:
+    """An error message for a name that is not there, with the names that look like it."""
+    near = difflib.get_close_matches(name, names, n=5, cutoff=0.5)
+    if f"common_{name}" in names:
+        near = [f"common_{name}", *near]
+    hint = f"; did you mean {', '.join(near)}?" if near else ""
+    return f"no {what} named {name!r}{hint}"

@@ -1,0 +1,464 @@
+"""The public API: Trace, EventView and the functions that open them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _core, engine
+from .clock import counts_ns
+from .container import open_container
+from .engine import Judge, Request, Run, Source, Window
+from .errors import ClosedError, FormatError
+from .event import Event
+from .formats import EventFormat, Field
+from .plan import column_names
+from .recording import EventContext, Recording, no_filters
+from .survey import Survey, first_time, last_time, problems_table, stats_table, survey
+from .table import ColumnData, Table
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+
+def open(source: Any, *, errors: str = "raise", storage_options: dict[str, Any] | None = None) -> Trace:
+    """Open a recording.
+
+    Parameters
+    ----------
+    source : path, bytes-like, binary file object or URL
+        A trace.dat (versions 6 and 7), or the path of a tracefs-shaped directory.
+    errors : {"raise", "warn", "skip"}
+        What reads of this trace do about damaged data: raise on the first, warn once a read, or only list it in
+        ``problems``. Damage costs at most the sub-buffer (or the compressed chunk) it is in.
+    storage_options : dict, optional
+        Passed to fsspec for URLs.
+
+    Returns
+    -------
+    Trace
+
+    Raises
+    ------
+    FormatError
+        The source is no recording; the message says what was found.
+    TruncatedError
+        The source ends inside its metadata.
+    """
+    Judge(errors)
+    return Trace(Recording(open_container(source, storage_options=storage_options)), errors=errors)
+
+
+def read_events(source: Any, event: str, columns: Sequence[str] | None = None, *, start: int | None = None,
+                end: int | None = None, cpus: Iterable[int] | None = None, where: str | None = None,
+                threads: int | None = None, errors: str = "raise") -> Table:
+    """All events of one kind of a recording, in one call: see ``open``, ``Trace.window`` and ``EventView.table``."""
+    with open(source, errors=errors) as trace:
+        return trace[event].window(start, end, cpus=cpus, where=where).table(columns, threads=threads)
+
+
+def iterate(sources: Any, event: str, columns: Sequence[str] | None = None, *, step_size: int | str = "64 MB",
+            errors: str = "raise") -> Iterator[Table]:
+    """Tables of one event of one or several recordings, one recording after another, each in steps of bounded memory."""
+    for source in sources if isinstance(sources, (list, tuple)) else [sources]:
+        with open(source, errors=errors) as trace:
+            if event in trace:
+                yield from trace[event].iterate(columns, step_size=step_size)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a view looks at."""
+
+    window: Window = field(default_factory=Window)
+    cpus: frozenset[int] | None = None
+    buffer: str | None = None
+
+    def narrowed(self, start: int | None, end: int | None, cpus: Iterable[int] | None, pids: Iterable[int] | None,
+                 buffer: str | None) -> Selection:
+        own = self.window
+        narrower = Window(
+            start=tighter(own.start, check_time("start", start), max),
+            end=tighter(own.end, check_time("end", end), min),
+            pids=own.pids if pids is None else common(own.pids, pids),
+        )
+        chosen = self.cpus if cpus is None else frozenset(check_ints("cpus", cpus)) & (self.cpus or frozenset(check_ints("cpus", cpus)))
+        return Selection(narrower, chosen, buffer if buffer is not None else self.buffer)
+
+
+def check_time(name: str, value: Any) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, (float, np.floating)):
+        raise TypeError(f"{name} is an int of nanoseconds: a float cannot hold a time stamp exactly")
+    return int(value.__index__())
+
+
+def check_ints(name: str, values: Any) -> list[int]:
+    if isinstance(values, (int, str)):
+        raise TypeError(f"{name} is a collection of ints")
+    return [int(v.__index__()) for v in values]
+
+
+def tighter(a: int | None, b: int | None, pick: Callable[[int, int], int]) -> int | None:
+    return b if a is None else a if b is None else pick(a, b)
+
+
+def common(own: tuple[int, ...] | None, pids: Iterable[int]) -> tuple[int, ...]:
+    wanted = check_ints("pids", pids)
+    return tuple(sorted(set(wanted) if own is None else set(wanted) & set(own)))
+
+
+_SIZES = {"": 1, "b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30}
+
+
+def parse_size(size: int | str) -> int:
+    """Bytes of "64 MB" and the like; an int is bytes already."""
+    if isinstance(size, int):
+        n = size
+    else:
+        match = re.fullmatch(r"\s*(\d+)\s*([kmg]?b?)\s*", size.lower())
+        unit = match[2] if match else ""
+        unit = unit if unit in _SIZES else unit + "b"
+        if match is None:
+            raise ValueError(f"a size is an int of bytes or text as '64 MB', not {size!r}")
+        n = int(match[1]) * _SIZES[unit]
+    if n < 1:
+        raise ValueError("a size must be positive")
+    return n
+
+
+class Trace(Mapping[str, "EventView"]):
+    """A recording, or a window of one. Lazy: nothing is decoded before it is asked for.
+
+    A mapping of event names to EventView: short names where they are unique, else "system:event".
+    """
+
+    def __init__(self, recording: Recording, selection: Selection | None = None, *, errors: str = "raise") -> None:
+        self._recording = recording
+        self._selection = selection if selection is not None else Selection()
+        self._errors = errors
+
+    # ---- life ----
+
+    def __enter__(self) -> Trace:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release the recording. Tables, arrays and events that were handed out stay valid."""
+        self._recording.close()
+
+    def _open(self) -> Recording:
+        if self._recording.closed:
+            raise ClosedError("the trace is closed")
+        return self._recording
+
+    # ---- mapping ----
+
+    def __getitem__(self, name: str) -> EventView:
+        return EventView(self, self._open().find(name))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._open().keys)
+
+    def __len__(self) -> int:
+        return len(self._open().keys)
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            self._open().find(name)  # type: ignore[arg-type]
+        except (KeyError, TypeError):
+            return False
+        return True
+
+    # ---- metadata ----
+
+    @property
+    def events(self) -> dict[str, int]:
+        """Events that occur in this view, with how often."""
+        return dict(self._survey.counts)
+
+    @property
+    def comms(self) -> Mapping[int, str]:
+        """pid -> name of the task."""
+        return self._open().comms
+
+    @property
+    def tgids(self) -> Mapping[int, int]:
+        """pid -> thread group id, where the recording has them."""
+        return self._open().tgids
+
+    @property
+    def symbols(self) -> Any:
+        """Kernel symbols: ``symbols.lookup(address)``, ``symbols.name(address)``."""
+        return self._open().symbols
+
+    @property
+    def buffers(self) -> list[str]:
+        """Names of the buffers: "" is the top one, others are instances."""
+        return [b.name for b in self._open().buffers]
+
+    @property
+    def cpus(self) -> list[int]:
+        """CPUs that this view has streams of."""
+        return sorted({s.stream.cpu for s in self._sources()})
+
+    @property
+    def text(self) -> str | None:
+        """The text of a recording that is one (latency tracers in trace.dat); None for binary ones."""
+        text = self._open().container.text
+        return None if text is None else text.decode("utf-8", "surrogateescape")
+
+    @cached_property
+    def info(self) -> dict[str, Any]:
+        """What the recording says of itself, without decoding it: kind, kernel, clock, byte order, CPUs, buffers, options."""
+        r = self._open()
+        clock = r.buffers[0].clock if r.buffers else ""
+        return {
+            "path": r.container.path,
+            "kind": r.container.kind,
+            "kernel": r.container.uname,
+            "clock": clock,
+            "clock_unit": "ns" if counts_ns(clock, r.correction) else "ticks",
+            "ts_offset": r.container.ts_offset,
+            "byte_order": "big" if r.container.big_endian else "little",
+            "long_size": r.abi.long_size,
+            "subbuf_size": r.abi.subbuf_size,
+            "cpus": self.cpus,
+            "buffers": [{"name": b.name, "clock": b.clock, "subbuf_size": b.subbuf_size, "cpus": sorted(s.cpu for s in b.streams),
+                         "bytes": sum(g.size for s in b.streams for g in s.segments)} for b in r.buffers],
+            "options": [{"id": o.id, "name": o.name, "value": o.value} for o in r.container.options],
+        }
+
+    @property
+    def stats(self) -> Table:
+        """The kernel's own counters per buffer and CPU (per_cpu/cpuN/stats, CPUSTAT); -1 where it did not say."""
+        return stats_table(self._open())
+
+    @property
+    def start(self) -> int | None:
+        """Time of the first record of this view; None when it has none."""
+        return min(self._edges(first_time), default=None)
+
+    @property
+    def end(self) -> int | None:
+        """Time of the last record of this view; None when it has none."""
+        return max(self._edges(last_time), default=None)
+
+    @property
+    def lost(self) -> Table:
+        """What the kernel lost: common_cpu, common_buffer, before and after (times of the records around the gap; before is
+        -1 << 63 where none was seen), count (-1: unknown)."""
+        return self._survey.lost
+
+    @property
+    def problems(self) -> Table:
+        """Damaged and missing places: cpu (-1: none), buffer, offset, status, bytes, detail. Reads the whole view once."""
+        return problems_table([*self._open().container.problems, *self._survey.problems])
+
+    # ---- views ----
+
+    def window(self, start: int | None = None, end: int | None = None, *, cpus: Iterable[int] | None = None,
+               pids: Iterable[int] | None = None, buffer: str | None = None, where: str | None = None) -> Trace:
+        """A cheap view of part of the trace: start <= time < end, some CPUs, tasks (by common_pid), one buffer.
+
+        Times are ints of nanoseconds. Sub-buffers outside the window are not read: a CPU's are in time order.
+
+        Raises
+        ------
+        TypeError
+            A time is a float, which cannot hold a time stamp exactly.
+        """
+        no_filters(where)
+        if buffer is not None and buffer not in self.buffers:
+            raise ValueError(f"no buffer named {buffer!r}; there are {self.buffers}")
+        return Trace(self._recording, self._selection.narrowed(start, end, cpus, pids, buffer), errors=self._errors)
+
+    def records(self, events: Iterable[str] | None = None, *, where: str | None = None) -> Iterator[Event]:
+        """Events as objects, in time order over all CPUs and buffers, in bounded memory."""
+        no_filters(where)
+        recording = self._open()
+        request, slots = recording.slots_request(self._pairs(events))
+        context = EventContext(recording)
+
+        def info(slot: int) -> Any:
+            return recording.event_info(slots[slot], context)
+
+        judge = Judge(self._errors)
+        run = Run(self._sources(), self._selection.window, request, judge)
+        yield from _core.Records(run.decoder, run.driver, info, len(slots), Event)
+        judge.finish()
+
+    def table(self, event: str, columns: Sequence[str] | None = None, **options: Any) -> Table:
+        """The same as ``self[event].table(columns)``."""
+        return self[event].table(columns, **options)
+
+    def tables(self, events: Iterable[str] | None = None, columns: Sequence[str] | None = None, *, threads: int | None = None,
+               order: str = "time") -> dict[str, Table]:
+        """Every event asked for (None: all that occur) in one pass over the pages.
+
+        Parameters
+        ----------
+        columns : list of str, optional
+            Names that each event must have; None: all of each event's.
+        threads : int, optional
+            None: as many as pay.
+        order : {"time", "cpu"}
+            Time order over CPUs, or one CPU after another, which costs a little less.
+        """
+        recording = self._open()
+        pairs = [recording.find(n) for n in (self.events if events is None else check_names(events))]
+        wanted = [(recording.format(*p), columns) for p in dict.fromkeys(pairs)]
+        parts = self._decode(lambda: recording.events_request(wanted), threads, order)
+        names = [recording.key_of[f.system, f.name] for f, _ in wanted]
+        return {name: Table([part[i] for part in parts], self._columns(fmt, columns)) for i, (name, (fmt, _)) in
+                enumerate(zip(names, wanted, strict=True))}
+
+    def timeline(self, events: Iterable[str] | None = None, *, threads: int | None = None, order: str = "time") -> Table:
+        """The header columns and the name (``event``) of all events, without payload."""
+        recording, pairs = self._open(), self._pairs(events)
+        if not recording.format_index:
+            raise FormatError("the recording has no event formats")
+        parts = self._decode(lambda: recording.timeline_request(pairs), threads, order)
+        return Table([part[0] for part in parts])
+
+    # ---- inside ----
+
+    def _sources(self) -> list[Source]:
+        chosen = self._selection
+        return [s for s in self._open().sources() if (chosen.cpus is None or s.stream.cpu in chosen.cpus)
+                and (chosen.buffer is None or s.buffer_name == chosen.buffer)]
+
+    def _pairs(self, events: Iterable[str] | None) -> list[tuple[str, str]] | None:
+        return None if events is None else [self._open().find(n) for n in check_names(events)]
+
+    def _columns(self, fmt: EventFormat, columns: Sequence[str] | None) -> list[str]:
+        return list(columns) if columns is not None else column_names(fmt, self._recording.names)
+
+    def _decode(self, make: Callable[[], Request], threads: int | None, order: str) -> list[list[dict[str, ColumnData]]]:
+        parts, _ = engine.decode(self._sources(), self._selection.window, make, self._errors, threads=threads, order=order)
+        return parts
+
+    @cached_property
+    def _survey(self) -> Survey:
+        return survey(self._open(), self._sources(), self._selection.window)
+
+    def _edges(self, find: Callable[[Recording, Source, Window], int | None]) -> list[int]:
+        times = (find(self._open(), s, self._selection.window) for s in self._sources())
+        return [t for t in times if t is not None]
+
+    def __repr__(self) -> str:
+        if self._recording.closed:
+            return "<ftbuf.Trace: closed>"
+        r = self._recording
+        return f"<ftbuf.Trace {r.container.path!r}: {r.container.kind}, {len(self.cpus)} CPUs, {len(r.format_index)} events>"
+
+    def __str__(self) -> str:
+        from .summary import summary_text
+
+        return summary_text(self)
+
+    def _repr_html_(self) -> str:
+        from .summary import summary_html
+
+        return summary_html(self)
+
+
+def check_names(events: Any) -> list[str]:
+    if isinstance(events, str):
+        raise TypeError("events is a list of names, not one string")
+    return list(events)
+
+
+class EventView:
+    """A lazy selection of one event of a trace."""
+
+    def __init__(self, trace: Trace, pair: tuple[str, str]) -> None:
+        self._trace = trace
+        self._pair = pair
+
+    @property
+    def name(self) -> str:
+        return self._pair[1]
+
+    @property
+    def system(self) -> str:
+        return self._pair[0]
+
+    @property
+    def format(self) -> EventFormat:
+        return self._trace._open().format(*self._pair)
+
+    @property
+    def fields(self) -> list[Field]:
+        """The event's own fields, as its format describes them."""
+        return list(self.format.own_fields)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns of its table: header columns, then its own fields."""
+        return column_names(self.format, self._trace._open().names)
+
+    def window(self, start: int | None = None, end: int | None = None, *, cpus: Iterable[int] | None = None,
+               pids: Iterable[int] | None = None, buffer: str | None = None, where: str | None = None) -> EventView:
+        """See ``Trace.window``."""
+        view = self._trace.window(start, end, cpus=cpus, pids=pids, buffer=buffer, where=where)
+        return EventView(view, self._pair)
+
+    def table(self, columns: Sequence[str] | None = None, *, threads: int | None = None, order: str = "time") -> Table:
+        """Decode the columns asked for (None: all) of every event in the view.
+
+        Rows come in time order over CPUs, ties by buffer and CPU, each CPU's in the order of its stream;
+        ``order="cpu"``: one CPU after another.
+        """
+        recording, fmt = self._trace._open(), self.format
+        parts = self._trace._decode(lambda: recording.events_request([(fmt, columns)]), threads, order)
+        return Table([part[0] for part in parts], self._trace._columns(fmt, columns))
+
+    def arrays(self, columns: Sequence[str] | None = None, *, threads: int | None = None, order: str = "time"
+               ) -> dict[str, np.ndarray]:
+        """The columns as NumPy arrays: read-only, contiguous, valid after the trace is closed."""
+        return self.table(columns, threads=threads, order=order).to_dict()
+
+    def iterate(self, columns: Sequence[str] | None = None, *, step_size: int | str = "64 MB") -> Iterator[Table]:
+        """Tables of at most about step_size bytes each, in time order: bounded memory for any recording."""
+        trace, recording, fmt = self._trace, self._trace._open(), self.format
+        names = trace._columns(fmt, columns)
+        rows = max(parse_size(step_size) // recording.row_bytes(fmt, columns), 1)
+        steps = engine.iterate(trace._sources(), trace._selection.window,
+                               lambda: recording.events_request([(fmt, columns)]), trace._errors, rows)
+        for step in steps:
+            yield Table([step[0]], names)
+
+    def records(self) -> Iterator[Event]:
+        """Its events as objects, in time order."""
+        return self._trace.records([f"{self.system}:{self.name}"])
+
+    def __len__(self) -> int:
+        key = self._trace._open().key_of[self._pair]
+        return self._trace.events.get(key, 0)
+
+    def to_pandas(self, columns: Sequence[str] | None = None) -> pandas.DataFrame:
+        return self.table(columns).to_pandas()
+
+    def to_polars(self, columns: Sequence[str] | None = None) -> polars.DataFrame:
+        return self.table(columns).to_polars()
+
+    def to_arrow(self, columns: Sequence[str] | None = None) -> pyarrow.Table:
+        return self.table(columns).to_arrow()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.table().__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        return f"<ftbuf.EventView {self.system}:{self.name}: {', '.join(self.columns)}>"
