@@ -39,7 +39,7 @@ class Field:
     type: str  # the C type as declared, without name, brackets and __data_loc: "unsigned long", "char", "const char *"
     declaration: str  # everything between "field:" and the first ";"
     offset: int
-    size: int  # as declared; 0 for TAIL. DATA_LOC of synthetic events is 8 bytes wide, of which the first 4 are the u32
+    size: int  # as declared, but 0 for TAIL; 8 for the DATA_LOC of synthetic events, whose first 4 bytes are the u32
     signed: bool
     kind: Kind
     where: Where
@@ -97,6 +97,7 @@ class Abi:
 
 
 MAX_TEXT = 1 << 20  # real format files stay below 64 KiB
+MAX_DECLARATION = 1024  # real ones stay below 100 bytes
 MIN_SUBBUF, MAX_SUBBUF = 64, 1 << 24  # no record, so no field, ends beyond a sub-buffer
 MAX_ID = 0xFFFF  # common_type is a u16 (K:trace_events.h)
 
@@ -196,7 +197,7 @@ def parse_header_page(text: bytes, *, big_endian: bool, header_event: bytes = b"
         raise FormatError(f"header_page of {len(text)} bytes")
     places: dict[str, tuple[int, int]] = {}  # name -> offset, size
     for line, _ in _field_lines(text.decode("utf-8", "surrogateescape").split("\n")):
-        places[_declared(line[1]).name] = int(line[2]), int(line[3])
+        places[_declared(line[1][:MAX_DECLARATION]).name] = int(line[2]), int(line[3])
     if "commit" not in places or "data" not in places:
         raise FormatError(f"header_page without commit and data: {text[:200]!r}")
     if places.get("timestamp", (0, 8)) != (0, 8) or places["commit"][0] != 8:
@@ -235,6 +236,8 @@ def _parse_field(
     line: re.Match[str], event: tuple[str, str], long_size: int, may_be_common: bool, masks: set[str]
 ) -> Field:
     declaration = line[1].strip()
+    if len(declaration) > MAX_DECLARATION:
+        raise FormatError(f"declaration of {len(declaration)} bytes: {declaration[:80]!r}...")
     offset, size = int(line[2]), int(line[3])
     if offset + size > MAX_SUBBUF:
         raise FormatError(f"field {declaration[:80]!r} at offset {offset}, size {size}: larger than any record")
@@ -287,8 +290,12 @@ def _declared(declaration: str) -> _Declared:
     brackets = after_name + after_type
     count = 1
     for inside in brackets:
-        count *= int(inside) if inside.isascii() and inside.isdigit() and len(inside) < 9 else 0
+        count = min(count * _number(inside), MAX_SUBBUF)
     return _Declared(located, type_, text[cut:], bool(brackets), count if brackets else 0)
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 0
 
 
 def _cut_brackets(text: str) -> tuple[str, list[str]]:
@@ -400,7 +407,10 @@ def _value_of_any_length(hint: _TypeHint) -> tuple[Kind, int]:
 
 
 def _settle(fields: list[Field]) -> tuple[Field, ...]:
-    """Make what depends on the other fields right: names are unique, and only the last field can be a tail."""
+    """Make what depends on the other fields right: names are unique, and only the last field can be a tail.
+
+    A field of size 0 with others behind it holds nothing: OPAQUE, INLINE, no bytes.
+    """
     end = max((f.offset + f.size for f in fields), default=0)
     uses = Counter(f.name for f in fields)
     taken = {name for name, count in uses.items() if count == 1}

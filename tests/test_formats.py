@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import lzma
 import re
 import tarfile
@@ -393,6 +394,10 @@ def test_declarations_that_say_little(declaration: str) -> None:
         "field",
         "[",
         "]",
+        "[]",
+        "[9]",
+        "[99999999]",
+        "field:x[9];\toffset:8;\tsize:4;\n",
         "__attribute__((",
         "__attribute__((a(b)",
         "* ",
@@ -408,6 +413,7 @@ def test_long_junk_takes_bounded_time(piece: str) -> None:
     for text in (
         text_of(piece * 100_000),
         text_of("field:" + piece * 50_000 + "x;\toffset:8;\tsize:4;\tsigned:0;"),
+        text_of(*["field:" + (piece * 1000)[:1000] + "x;\toffset:8;\tsize:4;\tsigned:0;"] * 900),
         text_of(print_fmt=piece * 100_000),
     ):
         with contextlib.suppress(FormatError):
@@ -553,3 +559,17 @@ def test_every_format_of_the_corpus() -> None:
             assert f.kind is not Kind.OPAQUE or re.match(r"struct|union|uuid_t|char$", f.type)
         count += 1
     assert count > 14_000
+
+
+@pytest.mark.corpus
+@pytest.mark.skipif(not SHARED.exists(), reason="no corpus beside the checkout")
+def test_every_header_page_of_the_corpus() -> None:
+    count = 0
+    for path in (SHARED / "corpus/cases").glob("*/header_page"):
+        case = json.loads(path.with_name("case.json").read_text())
+        header_event = path.with_name("header_event").read_bytes()
+        abi = parse_header_page(path.read_bytes(), big_endian=case["endian"] == "big", header_event=header_event)
+        assert (abi.long_size, abi.data_offset, abi.old_header) == (case["long_size"], 8 + case["long_size"], False)
+        assert case["subbuf_size"] % abi.subbuf_size == 0  # some cases kept the header_page of the top buffer
+        count += 1
+    assert count > 100
