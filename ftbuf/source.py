@@ -15,9 +15,11 @@ import mmap as _mmap
 import os
 import re
 import stat
+import sys
 import threading
 from abc import ABC, abstractmethod
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import IO, Any
 
 from .errors import ClosedError, FormatError, MissingDependencyError, TruncatedError
@@ -143,12 +145,22 @@ class BlockSource(Source):
             self._blocks.clear()
 
 
+class _Descriptor:
+    """A file descriptor that is closed when the last reader is done with it, not under its feet."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        close(self.fd)
+
+
 class PreadSource(BlockSource):
     """A local file read with ``pread``."""
 
     def __init__(self, fd: int, path: str, size: int) -> None:
         super().__init__(path, size)
-        self._file: IO[bytes] | None = os.fdopen(fd, "rb", buffering=0)
+        self._file: _Descriptor | None = _Descriptor(fd)
 
     def _fetch(self, offset: int, n: int) -> bytes:
         file = self._file
@@ -156,7 +168,7 @@ class PreadSource(BlockSource):
             raise ClosedError(f"{self.path} was closed")
         pieces = []
         while n > 0:
-            piece = os.pread(file.fileno(), min(n, 1 << 30), offset)
+            piece = os.pread(file.fd, min(n, 1 << 30), offset)
             if not piece:
                 break
             pieces.append(piece)
@@ -166,9 +178,7 @@ class PreadSource(BlockSource):
 
     def close(self) -> None:
         super().close()
-        file, self._file = self._file, None
-        if file is not None:
-            file.close()
+        self._file = None
 
 
 class FileObjectSource(BlockSource):
@@ -271,12 +281,18 @@ def _open_path(path: str | bytes, use_mmap: bool) -> Source:
         if status.st_size == 0:  # mmap refuses empty files
             return MemorySource(memoryview(b""), name)
         if use_mmap:
-            return MemorySource(memoryview(_mmap.mmap(fd, 0, access=_mmap.ACCESS_READ)), name)
+            return MemorySource(memoryview(_map(fd)), name)
         kept, fd = fd, -1
         return PreadSource(kept, name, status.st_size)
     finally:
         if fd >= 0:
             os.close(fd)
+
+
+def _map(fd: int) -> _mmap.mmap:
+    if sys.version_info >= (3, 13):
+        return _mmap.mmap(fd, 0, access=_mmap.ACCESS_READ, trackfd=False)  # a mapping needs no descriptor of its own
+    return _mmap.mmap(fd, 0, access=_mmap.ACCESS_READ)
 
 
 def _open_file_object(file: Any) -> Source:

@@ -7,7 +7,7 @@ import struct
 from ..errors import FormatError, TruncatedError
 from ..source import MemorySource, Source
 
-MAX_EVENTS = 1 << 17  # event ids have 16 bits
+MAX_EVENTS = 1 << 17  # event ids have 16 bits (K:trace_output.c TRACE_EVENT_TYPE_MAX)
 MAX_STRING = 4096
 
 

@@ -9,10 +9,11 @@ from typing import NamedTuple
 from ..errors import FormatError
 from ..formats import event_name_and_id
 from ..source import Source
-from .cursor import Cursor
+from .cursor import MAX_EVENTS, Cursor
 from .options import decode_text
 
 _HEAD_LENGTH = 512
+MAX_SYSTEMS = 1 << 14
 
 
 class FormatExtent(NamedTuple):
@@ -32,13 +33,15 @@ def event_formats(cursor: Cursor) -> list[FormatExtent]:
     """u32 number of systems; of each its name, u32 count, then u64 size and text of each event."""
     result: list[FormatExtent] = []
     systems = cursor.u32("number of event systems")
-    if systems > cursor.left // 5:  # of the shortest possible ones
+    if systems > MAX_SYSTEMS:
         raise FormatError(f"{cursor.source.path}: {systems} event systems are claimed at offset {cursor.pos - 4}")
     for _ in range(systems):
         system = decode_text(cursor.string("name of an event system"))
         count = cursor.u32(f"number of events of system {system}")
         texts = cursor.texts(count, f"{system} formats")
         result += [FormatExtent(system, cursor.source, at, size) for at, size in texts]
+        if len(result) > MAX_EVENTS:
+            raise FormatError(f"{cursor.source.path}: more than {MAX_EVENTS} event formats")
     return result
 
 

@@ -200,7 +200,7 @@ def decode_text(data: bytes | memoryview) -> str:
 
 def selected_clock(text: bytes | str) -> str:
     """The clock in brackets of a ``trace_clock`` text; the whole text where nothing is in brackets."""
-    string = decode_text(text) if isinstance(text, bytes) else text
+    string = (decode_text(text) if isinstance(text, bytes) else text)[:4096]
     match = re.search(r"\[([^\]\n]*)\]", string)
     return match[1] if match else string.strip("\0 \t\n")
 
@@ -249,8 +249,8 @@ def _buffer(cursor: Cursor, version: int) -> BufferOption:
     if version < 7:
         return BufferOption(offset, name)
     clock, page_size, count = _string(cursor, "clock"), cursor.u32("page size"), cursor.u32("CPU count")
-    if count > cursor.left // 20:
-        raise FormatError(f"{cursor.source.path}: claims {count} CPUs, but has room for {cursor.left // 20}")
+    if count > min(cursor.left // 20, MAX_CPUS):
+        raise FormatError(f"{cursor.source.path}: claims {count} CPUs and has {cursor.left} bytes for them")
     cpus = tuple(CpuData(cursor.u32("CPU"), cursor.u64("CPU offset"), cursor.u64("CPU size")) for _ in range(count))
     return BufferOption(offset, name, clock, page_size, cpus)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 import struct
 import threading
+from array import array
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import overload
 
 from ..errors import CompressionError, DamageError, TruncatedError
 from ..source import Source
@@ -15,6 +17,7 @@ from .model import COMPRESSION, TRUNCATED, Problem, Segment, Stream
 
 PIECE = 4 << 20  # bytes of a segment where memory cannot be borrowed
 MAX_CHUNKS = 1 << 22
+MAX_BAD_CHUNKS = 1000
 MIN_CHUNK = 8  # no zlib or zstd stream is shorter
 CACHED_CHUNKS = 4
 CACHED_BYTES = 8 << 20
@@ -48,6 +51,32 @@ class PlainStream(Stream):
             raise TruncatedError(str(error), status=error.status, cpu=self.cpu, offset=error.offset) from None
 
 
+class _Chunks(Sequence[Segment]):
+    """The chunk table of a CPU, in three arrays: a hostile file may claim millions of chunks."""
+
+    def __init__(self) -> None:
+        self.offsets = array("Q")
+        self.sizes = array("L")
+        self.compressed_sizes = array("L")
+
+    def add(self, offset: int, compressed_size: int, size: int) -> None:
+        self.offsets.append(offset)
+        self.compressed_sizes.append(compressed_size)
+        self.sizes.append(size)
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    @overload
+    def __getitem__(self, index: int) -> Segment: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Segment]: ...
+    def __getitem__(self, index: int | slice) -> Segment | list[Segment]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        return Segment(self.offsets[index], self.sizes[index])
+
+
 class ChunkStream(Stream):
     """Sub-buffers in independently compressed chunks: u32 count, then of each u32 compressed size, u32 size, data.
 
@@ -79,51 +108,45 @@ class ChunkStream(Stream):
 
     @property
     def problems(self) -> Sequence[Problem]:  # type: ignore[override]
-        return self._table[2]
+        return self._table[1]
 
     @functools.cached_property
-    def _table(self) -> tuple[list[Segment], list[int], list[Problem]]:
-        """Segments, the compressed size of each, and what is wrong."""
-        segments: list[Segment] = []
-        sizes: list[int] = []
-        problems: list[Problem] = []
-
-        def problem(status: str, offset: int, n: int, detail: str) -> None:
+    def _table(self) -> tuple[_Chunks, list[Problem]]:
+        chunks, problems = _Chunks(), []
+        for status, offset, n, detail in self._scan(chunks) if self._size else ():
             problems.append(Problem(self.cpu, offset, status, max(0, n), self._buffer, detail))
-
-        source, pos = self._source, self._offset
-        if self._size == 0:
-            return segments, sizes, problems
-        if source.size - pos < 4:
-            problem(TRUNCATED, pos, self._size, "the chunks of this CPU are missing")
-            return segments, sizes, problems
-        count = self._count.unpack(source.read(pos, 4))[0]
-        promised_end = pos + self._size
-        pos += 4
-        for index in range(count):
-            if index >= MAX_CHUNKS:
-                problem(COMPRESSION, self._offset, promised_end - pos, f"claims {count} chunks")
+            if len(problems) >= MAX_BAD_CHUNKS:
                 break
+        return chunks, problems
+
+    def _scan(self, chunks: _Chunks) -> Iterator[tuple[str, int, int, str]]:
+        """Fill the chunk table; yields what is wrong with it: status, offset, lost bytes, detail."""
+        source, pos, end = self._source, self._offset, self._offset + self._size
+        if source.size - pos < 4:
+            yield TRUNCATED, pos, self._size, "the chunks of this CPU are missing"
+            return
+        count = self._count.unpack(source.read(pos, 4))[0]
+        pos += 4
+        for index in range(min(count, MAX_CHUNKS)):
             left = source.size - pos - 8
             if left < 0:
-                problem(TRUNCATED, pos, promised_end - pos, f"{count - index} of {count} chunks are missing")
-                break
+                yield TRUNCATED, pos, end - pos, f"{count - index} of {count} chunks are missing"
+                return
             csize, usize = self._head.unpack(source.read(pos, 8))
-            pos += 8
             if csize < MIN_CHUNK:
-                problem(COMPRESSION, pos - 8, promised_end - pos, f"chunk {index} claims {csize} compressed bytes")
-                break
+                yield COMPRESSION, pos, end - pos, f"chunk {index} claims {csize} compressed bytes"
+                return
             if csize > left:
-                problem(TRUNCATED, pos - 8, promised_end - pos,
-                        f"chunk {index} of {count} claims {csize} compressed bytes, but only {left} are left")
-                break
+                yield TRUNCATED, pos, end - pos, (f"chunk {index} of {count} claims {csize} compressed bytes, "
+                                                  f"but only {left} are left")
+                return
             if 0 < usize <= MAX_CHUNK and usize % self._subbuf_size == 0:
-                segments.append(Segment(pos, usize))
-                sizes.append(csize)
+                chunks.add(pos + 8, csize, usize)
             else:
-                problem(COMPRESSION, pos - 8, csize, f"chunk {index} claims to hold {usize} bytes")
-            pos += csize
-        return segments, sizes, problems
+                yield COMPRESSION, pos, csize, f"chunk {index} claims to hold {usize} bytes"
+            pos += 8 + csize
+        if count > MAX_CHUNKS:
+            yield COMPRESSION, pos, end - pos, f"claims {count} chunks"
 
     def load(self, index: int) -> memoryview:
         with self._lock:
@@ -131,7 +154,7 @@ class ChunkStream(Stream):
             if data is not None:
                 self._cache.move_to_end(index)
         if data is None:
-            data = self._read(index)
+            data = self._read(index)  # not under the lock: chunks decompress in parallel
             with self._lock:
                 self._cache[index] = data
                 while len(self._cache) > CACHED_CHUNKS or (
@@ -140,14 +163,14 @@ class ChunkStream(Stream):
         return memoryview(data)
 
     def _read(self, index: int) -> bytes:
-        segments, sizes, _ = self._table
-        segment = segments[index]
-        where = f"{self._source.path}: CPU {self.cpu}, chunk at offset {segment.offset}"
+        chunks, _ = self._table
+        offset = chunks.offsets[index]
+        where = f"{self._source.path}: CPU {self.cpu}, chunk at offset {offset}"
         try:
-            return self._decompress(self._source.borrow(segment.offset, sizes[index]), segment.size)
+            return self._decompress(self._source.borrow(offset, chunks.compressed_sizes[index]), chunks.sizes[index])
         except CompressionError as error:
             failure: DamageError = CompressionError(f"{where}: {error}", status=COMPRESSION)
         except DamageError as error:
             failure = TruncatedError(f"{where}: {error}", status=error.status)
-        failure.cpu, failure.offset = self.cpu, segment.offset
+        failure.cpu, failure.offset = self.cpu, offset
         raise failure

@@ -38,7 +38,7 @@ from .streams import ChunkStream, PlainStream
 MAGIC = b"\x17\x08\x44tracing"
 COMPRESSED = 1  # flag of a section
 MAX_SECTIONS = 1 << 16
-MAX_OPTIONS = 1 << 20
+MAX_OPTIONS = 1 << 18
 MAX_CLOCK_TEXT = 4096
 
 
