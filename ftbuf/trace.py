@@ -189,6 +189,11 @@ class Trace(Mapping[str, "EventView"]):
         return dict(self._survey.counts)
 
     @property
+    def unknown_events(self) -> int:
+        """How many records have an event id without a format."""
+        return self._survey.unknown
+
+    @property
     def comms(self) -> Mapping[int, str]:
         """pid -> name of the task."""
         return self._open().comms
@@ -396,6 +401,11 @@ class EventView:
         return self._pair[0]
 
     @property
+    def key(self) -> str:
+        """What the trace calls it: the short name where that is unique, else "system:event"."""
+        return self._trace._open().key_of[self._pair]
+
+    @property
     def format(self) -> EventFormat:
         return self._trace._open().format(*self._pair)
 
@@ -445,8 +455,7 @@ class EventView:
         return self._trace.records([f"{self.system}:{self.name}"])
 
     def __len__(self) -> int:
-        key = self._trace._open().key_of[self._pair]
-        return self._trace.events.get(key, 0)
+        return self._trace.events.get(self.key, 0)
 
     def to_pandas(self, columns: Sequence[str] | None = None) -> pandas.DataFrame:
         return self.table(columns).to_pandas()

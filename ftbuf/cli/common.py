@@ -1,0 +1,53 @@
+"""What commands share."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ..errors import DamageWarning
+from ..trace import Trace, open
+
+
+@contextmanager
+def opened(path: str) -> Iterator[tuple[Trace, list[str]]]:
+    """A trace read with errors="warn": all that can be read is; what was damaged is said on stderr.
+
+    Yields the trace and the list of what was said, so that a command can exit with 1.
+    """
+    said: list[str] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", DamageWarning)
+        warnings.showwarning = lambda message, *_, **__: say(said, f"{path}: {message}")
+        with open(path, errors="warn") as trace:
+            yield trace, said
+
+
+def say(said: list[str], message: str) -> None:
+    if message not in said:
+        said.append(message)
+        print(f"ftbuf: {message}", file=sys.stderr)
+
+
+def as_json(value: Any) -> str:
+    return json.dumps(value, default=plain, ensure_ascii=False, indent=1).encode("utf-8", "backslashreplace").decode()
+
+
+def plain(value: Any) -> Any:
+    """What json does not know: numpy numbers and arrays, dataclasses, bytes."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    return str(value)

@@ -1,0 +1,41 @@
+"""ftbuf info FILE: what a recording is."""
+
+from __future__ import annotations
+
+import argparse
+
+from .common import as_json, opened
+
+NAME = "info"
+HELP = "say what a recording is: kernel, clock, CPUs, time range, events with counts, lost, damaged"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", nargs="+", help="a trace.dat, or a tracefs-shaped directory")
+    parser.add_argument("--json", action="store_true", help="one JSON object per file")
+
+
+def run(options: argparse.Namespace) -> int:
+    damaged = False
+    for path in options.file:
+        with opened(path) as (trace, _):
+            if options.json:
+                details = {**trace.info, "start": trace.start, "end": trace.end, "events": trace.events,
+                           "unknown_events": trace.unknown_events,
+                           "lost": trace.lost.to_dict(), "problems": trace.problems.to_dict(), "stats": trace.stats.to_dict()}
+                print(as_json(details))
+            else:
+                print(trace)
+                for name, count in sorted(trace.events.items(), key=lambda item: (-item[1], item[0])):
+                    print(f"{count:>12} {name}")
+                for line in problem_lines(trace):
+                    print(line)
+            damaged |= trace.problems.num_rows > 0
+    return int(damaged)
+
+
+def problem_lines(trace: object) -> list[str]:
+    table = trace.problems  # type: ignore[attr-defined]
+    rows = zip(*(table[name] for name in ("cpu", "buffer", "offset", "status", "bytes", "detail")), strict=True)
+    return [f"damaged: CPU {cpu} {buffer + ' ' if buffer else ''}offset {offset:#x}: {status}, {n} bytes: {detail}"
+            for cpu, buffer, offset, status, n, detail in rows]

@@ -1,0 +1,56 @@
+"""The command line: one module a command, each with NAME, HELP, add_arguments(parser) and run(options) -> exit status."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from .. import __version__
+from ..errors import FtbufError
+
+OK, DATA_ERROR, USAGE = 0, 1, 2
+COMMANDS = ("info", "events", "report")
+
+
+def build_parser(modules: Sequence[Any]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="ftbuf", description="Read Linux ftrace recordings.")
+    parser.add_argument("--version", action="version", version=f"ftbuf {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for module in modules:
+        child = commands.add_parser(module.NAME, help=module.HELP, description=module.HELP)
+        module.add_arguments(child)
+        child.set_defaults(run=module.run)
+    return parser
+
+
+def load(argv: Sequence[str]) -> list[Any]:
+    """Only the command that was named is imported, unless it is unknown or help is wanted."""
+    named = [a for a in argv[:1] if a in COMMANDS]
+    return [importlib.import_module(f"ftbuf.cli.{name}") for name in named or COMMANDS]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command. Exit status: 0 ok, 1 data error, 2 usage."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    options = build_parser(load(arguments)).parse_args(arguments)
+    try:
+        status = int(options.run(options))
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # The reader went away: nothing more to say, also not when the interpreter flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except (FtbufError, OSError) as error:
+        print(f"ftbuf {options.command}: {error}", file=sys.stderr)
+        return DATA_ERROR
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())
