@@ -414,22 +414,23 @@ def _settle(fields: list[Field]) -> tuple[Field, ...]:
     end = max((f.offset + f.size for f in fields), default=0)
     uses = Counter(f.name for f in fields)
     taken = {name for name, count in uses.items() if count == 1}
+    next_number = dict.fromkeys(uses, 2)
     settled = []
     for field in fields:
         if field.where is Where.TAIL and field.offset < end:
             field = replace(field, where=Where.INLINE, kind=Kind.OPAQUE, element_size=1, is_pointer=False)
         if uses[field.name] > 1:
-            field = replace(field, name=_unique(field, taken))
+            field = replace(field, name=_unique(field, taken, next_number))
         taken.add(field.name)
         settled.append(field)
     return tuple(settled)
 
 
-def _unique(field: Field, taken: set[str]) -> str:
+def _unique(field: Field, taken: set[str], next_number: dict[str, int]) -> str:
     """A name for one of several fields of one name: a located one gets that of its member in the kernel's struct."""
     prefix = next((p for p in _LOCATED if field.declaration.startswith(p)), "")
     name = f"{prefix}_{field.name}" if prefix else field.name
-    number = 2
     while name in taken:
-        name, number = f"{field.name}__{number}", number + 1
+        name = f"{field.name}__{next_number[field.name]}"
+        next_number[field.name] += 1
     return name
