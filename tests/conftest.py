@@ -14,6 +14,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("corpus"):
                 item.add_marker(skip)
+    # tests of one corpus case follow one another: it is laid out once
+    places = [i for i, item in enumerate(items) if item.get_closest_marker("corpus") and _case(item)]
+    by_case = sorted((items[i] for i in places), key=lambda item: (item.path.name, _case(item)))
+    for place, item in zip(places, by_case, strict=True):
+        items[place] = item
+
+
+def _case(item: pytest.Item) -> str:
+    case = getattr(item, "callspec", None) and item.callspec.params.get("case")
+    return getattr(case, "name", "")
 
 
 @pytest.fixture(scope="session")

@@ -287,7 +287,8 @@ def split_pages(stream: bytes, abi: Abi) -> Iterator[tuple[int, bytes]]:
 
 def fixed_size(fmt: EventFormat) -> int:
     """How long a record must be to hold every field that has a fixed place."""
-    return max((f.offset + (0 if f.where is Where.TAIL else f.size) for f in fmt.fields), default=0)
+    location = {Where.DATA_LOC: 4, Where.REL_LOC: 4, Where.SHORT_LOC: 2}  # which may be declared larger
+    return max((f.offset + location.get(f.where, f.size) for f in fmt.fields if f.where is not Where.TAIL), default=0)
 
 
 def field_bytes(payload: bytes, f: Field, abi: Abi) -> tuple[bytes, bool]:
