@@ -75,7 +75,8 @@ def source(request, path):
 def test_ranges(source):
     assert source.size == len(DATA)
     end = len(DATA)
-    for offset, n in [(0, 0), (0, 10), (5, 1000), (BLOCK - 3, 6), (BLOCK, BLOCK), (3, 3 * BLOCK), (end - 4, 4), (end, 0)]:
+    ranges = [(0, 0), (0, 10), (5, 1000), (BLOCK - 3, 6), (BLOCK, BLOCK), (3, 3 * BLOCK), (end - 4, 4), (end, 0)]
+    for offset, n in ranges:
         assert source.read(offset, n) == DATA[offset:offset + n]
         assert source.borrow(offset, n) == DATA[offset:offset + n]
         window = source.window(offset, n)

@@ -84,7 +84,7 @@ def check_summary(container, text):
     pattern = r'\[buffer "(.*?)", "(.*?)" clock, (\d+) page size, (\d+) cpus, (\d+) bytes flyrecord data\]'
     buffers = [(m[0], m[1], int(m[2]), int(m[3]), int(m[4])) for m in re.findall(pattern, text)]
     if container.version == 7:
-        assert (container._compression != "none") == ("[Compression algorithm]" in text and "none" not in text)
+        assert (container.compression != "none") == ("[Compression algorithm]" in text and "none" not in text)
         values = {o.value.name: o.value for o in container.options if isinstance(o.value, BufferOption)}
         assert [(b.name, b.clock, b.subbuf_size, len(b.streams), sum(c.size for c in values[b.name].cpus))
                 for b in container.buffers] == buffers

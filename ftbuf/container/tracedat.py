@@ -55,7 +55,8 @@ class TraceDat(Container):
         self._sections: dict[int, int] = {}  # v7: where each part's section begins
         self._clock_text: bytes | None = None
         self._text_at: tuple[int, bool] | None = None  # (offset, whether it is a v7 section)
-        self._compression = "none"
+        self.compression = "none"
+        self.cpu_count = 0  # as the file states it
         cursor = self._read_start()
         if self.version < 7:
             self._read_v6(cursor)
@@ -144,7 +145,7 @@ class TraceDat(Container):
         part(OptionId.KALLSYMS).skip(cursor.u32("size of kallsyms"), "kallsyms")
         part(OptionId.PRINTK).skip(cursor.u32("size of printk_formats"), "printk_formats")
         part(OptionId.CMDLINES).skip(cursor.u64("size of saved_cmdlines"), "saved_cmdlines")
-        cpus = _cpu_count(cursor, cursor.u32("CPU count"))
+        self.cpu_count = cpus = _cpu_count(cursor, cursor.u32("CPU count"))
         tag = _tag(cursor)
         if tag == b"options":
             self._read_v6_options(cursor)
@@ -232,7 +233,7 @@ class TraceDat(Container):
     # -- version 7 ---------------------------------------------------------------------------------------------------
 
     def _read_v7(self, cursor: Cursor) -> None:
-        self._compression = decode_text(cursor.string("compression")) or "none"
+        self.compression = decode_text(cursor.string("compression")) or "none"
         self.compression_version = decode_text(cursor.string("compression version"))
         self._read_option_sections(cursor.u64("offset of the options"))
         for option in self.options:
@@ -240,6 +241,8 @@ class TraceDat(Container):
                 self._sections.setdefault(option.id, option.value.offset)
             elif isinstance(option.value, TextBuffer) and self._text_at is None:
                 self._text_at = (option.value.offset, True)
+        count = self._value(OptionId.CPUCOUNT, 0)
+        self.cpu_count = count if isinstance(count, int) and count <= MAX_CPUS else 0
         if OptionId.HEADER_INFO not in self._sections:
             self._nothing_known("the header info")
         self.header_page, self.header_event = _header_info(self._cursor(OptionId.HEADER_INFO))
@@ -312,7 +315,7 @@ class TraceDat(Container):
             raise CompressionError(f"{self.path}: what is compressed at offset {offset} claims to have {size} bytes",
                                    status=COMPRESSION, offset=offset)
         try:
-            return decompressor(self._compression)(data, size)
+            return decompressor(self.compression)(data, size)
         except CompressionError as error:
             raise CompressionError(f"{self.path}: at offset {offset}: {error}", status=COMPRESSION,
                                    offset=offset) from None
@@ -340,7 +343,7 @@ class TraceDat(Container):
                               buffer=option.name)
             elif chunked:
                 streams.append(ChunkStream(self.source, data.cpu, data.offset, data.size, subbuf_size,
-                                           decompressor(self._compression), big_endian=self.big_endian,
+                                           decompressor(self.compression), big_endian=self.big_endian,
                                            buffer=option.name))
             else:
                 streams.append(self._plain(data, subbuf_size, option.name))
@@ -358,7 +361,7 @@ class TraceDat(Container):
             pass
         self._problem(METADATA, option.offset, f"buffer {option.name!r} has no section at offset {option.offset}",
                       buffer=option.name)
-        return self._compression != "none"
+        return self.compression != "none"
 
     # -- parts -------------------------------------------------------------------------------------------------------
 
