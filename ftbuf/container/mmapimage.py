@@ -43,9 +43,11 @@ def parse_mmap_meta(data: Any) -> MmapMeta:
     if len(view) < _META_SIZE:
         raise TruncatedError(f"a ring buffer's meta page has {_META_SIZE} bytes, not {len(view)}", status=TRUNCATED)
     for order in "<>":
-        page, length, subbuf, count, *rest = struct.unpack_from(order + _META, view)
+        (page, length, subbuf, count, lost, reader, consumed, flags, entries, overrun, read,
+         _, _) = struct.unpack_from(order + _META, view)
         if _META_LEAST <= length <= page <= MAX_SUBBUF and 16 < subbuf <= MAX_SUBBUF and 0 < count <= MAX_SUBBUFS:
-            return MmapMeta(page, length, subbuf, count, *rest[:7], order == ">")
+            return MmapMeta(page, length, subbuf, count, lost, reader, consumed, flags, entries, overrun, read,
+                            order == ">")
     raise FormatError("not the meta page of a ring buffer: its sizes make sense in neither byte order")
 
 
