@@ -546,6 +546,8 @@ def test_missing_options_of_version_7():
     (problem,) = container.problems
     assert problem.status == "truncated"
     assert "options" in problem.detail
+    offset, size = built.marks["options0.next"]
+    assert problem.bytes == built.marks[".cpu1"][0] + 10 - offset - size
     assert container.kallsyms()
     with pytest.raises(TruncatedError, match="header info cannot be found"):
         open_container(built.cut("kallsyms", 3))

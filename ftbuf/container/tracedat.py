@@ -260,18 +260,21 @@ class TraceDat(Container):
     def _read_option_sections(self, offset: int) -> None:
         """Follow the chain; where it breaks, keep what was read."""
         seen: set[int] = set()
+        end = 0  # of the last section that was read: what follows it is unreachable without the next one
         while offset:
             if offset in seen or len(seen) >= MAX_SECTIONS:
                 self._problem(METADATA, offset, "the chain of options sections is a loop")
                 return
             seen.add(offset)
             try:
-                offset = self._read_options(self._section(OptionId.DONE, offset), offset)
+                section = self._section(OptionId.DONE, offset)
+                next_offset = self._read_options(section, offset)
+                end, offset = offset + 16 + section.pos, next_offset
             except DamageError as error:
-                self._problem(error.status, offset, f"options section at offset {offset}: {error}")
+                self._problem(error.status, offset, str(error), max(0, self.source.size - end) if end else 0)
                 return
             except FormatError as error:
-                self._problem(METADATA, offset, f"options section at offset {offset}: {error}")
+                self._problem(METADATA, offset, str(error))
                 return
 
     def _read_options(self, cursor: Cursor, section: int) -> int:
