@@ -1,4 +1,8 @@
-"""Builds the one extension module; everything else is in pyproject.toml."""
+"""Builds the one extension module; everything else is in pyproject.toml.
+
+FTBUF_WARNINGS=1 makes warnings errors; FTBUF_SANITIZE=1 builds with the address and undefined-behaviour sanitizers
+(run Python with LD_PRELOAD="$(gcc -print-file-name=libasan.so)" then). Both are for development: a release has neither.
+"""
 import os
 
 from Cython.Build import cythonize
@@ -14,18 +18,26 @@ DIRECTIVES = {
     "embedsignature": True,
     "binding": True,
 }
+COMPILE = ["-std=c11", "-O3", "-fvisibility=hidden", "-Wall", "-Wextra"]
+SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g", "-O1"]
 
 
-def c_sources():
-    return sorted(os.path.join("csrc", name) for name in os.listdir("csrc") if name.endswith(".c"))
+def switched_on(name):
+    return os.environ.get(name, "") not in ("", "0")
 
 
+def files(ending):
+    return sorted(os.path.join("csrc", name) for name in os.listdir("csrc") if name.endswith(ending))
+
+
+sanitize = SANITIZE if switched_on("FTBUF_SANITIZE") else []
 extension = Extension(
     "ftbuf._core",
-    sources=["ftbuf/_core.pyx", *c_sources()],
+    sources=["ftbuf/_core.pyx", *files(".c")],
     include_dirs=["csrc"],
-    depends=[os.path.join("csrc", name) for name in os.listdir("csrc") if name.endswith(".h")],
-    extra_compile_args=["-std=c11", "-O3", "-fvisibility=hidden", "-Wall", "-Wextra"],
+    depends=["ftbuf/_csrc.pxd", *files(".h")],
+    extra_compile_args=[*COMPILE, *(["-Werror"] if switched_on("FTBUF_WARNINGS") else []), *sanitize],
+    extra_link_args=sanitize[:1],
 )
 
 setup(ext_modules=cythonize([extension], compiler_directives=DIRECTIVES, build_dir="build/cython"))

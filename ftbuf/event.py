@@ -29,7 +29,8 @@ class Event(Record):
 
     @property
     def comm(self) -> str:
-        return self.info.context.comm(self.pid)
+        comm: str = self.info.context.comm(self.pid)
+        return comm
 
     def keys(self) -> list[str]:
         """Names of the event's own fields."""
@@ -39,7 +40,8 @@ class Event(Record):
         return ((name, self[name]) for name in self.keys())
 
     def __str__(self) -> str:
-        return self.info.context.line(self)
+        line: str = self.info.context.line(self)
+        return line
 
     def __repr__(self) -> str:
         return f"<ftbuf.Event {self.name} ts={self.ts} cpu={self.cpu} pid={self.pid}>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from ..trace import EventView
 from .common import as_json, opened
@@ -34,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
         return int(bool(said))
 
 
-def describe(view: EventView, count: int) -> dict[str, object]:
+def describe(view: EventView, count: int) -> dict[str, Any]:
     fmt = view.format
     fields = [{"name": f.name, "type": f.type, "declaration": f.declaration, "offset": f.offset, "size": f.size,
                "signed": f.signed, "kind": f.kind.value, "where": f.where.value} for f in fmt.fields]
