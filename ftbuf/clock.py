@@ -14,9 +14,9 @@ ClockSpec = tuple[int, int, int, int, int, Any]
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """How raw time stamps become common_ts, in this order: guest shift, TSC or ts2secs to ns, offset (TC:timestamp_calc)."""
+    """From raw time stamps to common_ts, in this order: guest shift, TSC or ts2secs to ns, offset."""
 
-    mult: int = 0
+    mult: int = 0  # in the order of TC:timestamp_calc
     shift: int = 0
     hz: int = 0
     offset: int = 0

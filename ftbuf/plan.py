@@ -61,7 +61,8 @@ def field_op(field: Field, dictionary: Any = None) -> Op:
     width = field.element_size
     if field.kind is Kind.SCALAR:
         out = 8 if field.is_pointer else field.size  # kernel addresses are uint64, also those of 32-bit kernels
-        return (_core.OP_SCALAR, where, field.size, out, 0 if field.is_pointer else sign, field.offset, field.size, None)
+        sign = 0 if field.is_pointer else sign
+        return (_core.OP_SCALAR, where, field.size, out, sign, field.offset, field.size, None)
     if field.kind is Kind.STRING:
         return (_core.OP_STRING, where, 1, 1, 0, field.offset, field.size, dictionary)
     code = _core.OP_FIXED if field.where is Where.INLINE else _core.OP_LIST
@@ -163,7 +164,7 @@ def event_plan(fmt: EventFormat, columns: Sequence[str] | None, names: Names) ->
 
 
 def timeline_plan(fmt: EventFormat, names: Names) -> list[ColumnPlan]:
-    """The header columns and the event's name; `fmt` stands for all events: common fields are the same for all of them."""
+    """The header columns and the event's name; `fmt` stands for all events, which share their common fields."""
     header = header_names(fmt, names)
     return [column_plan(fmt, n, names) for n in [*header[:2], EVENT, *header[2:]]]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from .container.model import Buffer, Container, Problem, Segment, Stream
@@ -34,7 +35,8 @@ class RawPages(Container):
     kind = "raw pages"
     path = "<pages>"
 
-    def __init__(self, pages: Mapping[int, Any], abi: Abi, formats: Sequence[EventFormat], comms: Mapping[int, bytes | str]) -> None:
+    def __init__(self, pages: Mapping[int, Any], abi: Abi, formats: Sequence[EventFormat],
+                 comms: Mapping[int, bytes | str]) -> None:
         self.big_endian = abi.big_endian
         self.long_size = abi.long_size
         self.header_page = header_page_text(abi)
@@ -62,8 +64,7 @@ class RawPages(Container):
         return b""
 
     def saved_cmdlines(self) -> bytes:
-        names = ((pid, c.encode("utf-8", "surrogateescape") if isinstance(c, str) else c) for pid, c in self.comms.items())
-        return b"".join(b"%d %s\n" % item for item in names)
+        return b"".join(b"%d %s\n" % (pid, as_bytes(comm)) for pid, comm in self.comms.items())
 
     def saved_tgids(self) -> bytes:
         return b""
@@ -89,19 +90,24 @@ def header_page_text(abi: Abi) -> bytes:
             f"\tfield: char data;\toffset:{abi.data_offset};\tsize:{size};\tsigned:1;\n").encode()
 
 
+def as_bytes(text: bytes | str) -> bytes:
+    return text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+
+
 def as_formats(events: Any, abi: Abi) -> list[EventFormat]:
     if isinstance(events, (str, bytes, EventFormat)):
         events = [events]
-    out = [e if isinstance(e, EventFormat) else parse_format(e.encode() if isinstance(e, str) else e, "raw", long_size=abi.long_size)
-           for e in events]
+    parse = partial(parse_format, system="raw", long_size=abi.long_size)
+    out = [e if isinstance(e, EventFormat) else parse(as_bytes(e)) for e in events]
     if not out:
         raise FormatError("no event formats were given")
     return out
 
 
 def decode_pages(buffer: Any, *, abi: Abi, events: Any, event: str | None = None, columns: Sequence[str] | None = None,
-                 cpu: int = 0, comms: Mapping[int, bytes | str] | None = None, start: int | None = None, end: int | None = None,
-                 pids: Iterable[int] | None = None, errors: str = "raise", order: str = "time") -> Table:
+                 cpu: int = 0, comms: Mapping[int, bytes | str] | None = None, start: int | None = None,
+                 end: int | None = None, pids: Iterable[int] | None = None, errors: str = "raise", order: str = "time"
+                 ) -> Table:
     """Decode raw ring-buffer pages: what per_cpu/cpuN/trace_pipe_raw gave, or what was found in a crash dump.
 
     Parameters
@@ -138,5 +144,6 @@ def decode_pages(buffer: Any, *, abi: Abi, events: Any, event: str | None = None
         return Table([part[0] for part in parts])
     fmt = formats[0] if event is None else recording.format(*recording.find(event))
     names = check_names(columns) if columns is not None else column_names(fmt, recording.names)
-    parts, _ = decode(recording.sources(), window, lambda: recording.events_request([(fmt, columns)]), errors, order=order)
+    request = partial(recording.events_request, [(fmt, columns)])
+    parts, _ = decode(recording.sources(), window, request, errors, order=order)
     return Table([part[0] for part in parts], names)

@@ -23,7 +23,8 @@ def rows(trace: Trace) -> list[tuple[str, str]]:
     counts = trace.lost["count"]
     known, unknown = int(counts[counts >= 0].sum()), int((counts < 0).sum())
     most = sorted(events.items(), key=lambda item: -item[1])
-    named = ", ".join(f"{name} {n}" for name, n in most[:TOP]) + (f", and {len(most) - TOP} more" if len(most) > TOP else "")
+    more = [f"and {len(most) - TOP} more"] if len(most) > TOP else []
+    named = ", ".join([*(f"{name} {n}" for name, n in most[:TOP]), *more])
     out = [
         ("recording", f"{info['path']} ({info['kind']})"),
         ("kernel", info["kernel"] or "-"),

@@ -1,4 +1,4 @@
-"""Tables about a recording rather than of its events: losses, problems, the kernel's counters; and the times of its ends."""
+"""Tables about a recording rather than of its events: losses, problems, the kernel's counters; times of its ends."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def survey(recording: Recording, sources: Sequence[Source], window: Window) -> S
     judge = Judge("skip")
     run = Run(sources, window, request, judge).to_end()
     result = run.result()
-    counts = {recording.key_of[pair]: int(n) for pair, n in zip(slots, result.counts, strict=True) if pair is not None and n}
+    counts = {recording.key_of[pair]: int(n) for pair, n in zip(slots, result.counts, strict=True) if pair and n}
     lost = losses_table(result.losses, sources, window, recording)
     return Survey(counts, int(result.counts[-1]), lost, judge.problems, sum(s[0] for s in result.stream_stats))
 

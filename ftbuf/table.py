@@ -154,8 +154,8 @@ class Table:
     """Decoded columns of equal length, in one or more batches.
 
     Columns that are asked for by name come back as one contiguous, read-only NumPy array: numbers by their own dtype,
-    fixed arrays as shape (rows, elements), strings and varying lists as object arrays. Batches are joined when a column is
-    first asked for.
+    fixed arrays as shape (rows, elements), strings and varying lists as object arrays. Batches are joined when a column
+    is first asked for.
     """
 
     def __init__(self, batches: Sequence[dict[str, ColumnData]], names: Sequence[str] | None = None) -> None:

@@ -66,7 +66,7 @@ def read_events(source: Any, event: str, columns: Sequence[str] | None = None, *
 
 def iterate(sources: Any, event: str, columns: Sequence[str] | None = None, *, step_size: int | str = "64 MB",
             errors: str = "raise") -> Iterator[Table]:
-    """Tables of one event of one or several recordings, one recording after another, each in steps of bounded memory."""
+    """Tables of one event, one recording after another, each in steps of bounded memory."""
     for source in sources if isinstance(sources, (list, tuple)) else [sources]:
         with open(source, errors=errors) as trace:
             if event in trace:
@@ -87,10 +87,10 @@ class Selection:
         narrower = Window(
             start=tighter(own.start, check_time("start", start), max),
             end=tighter(own.end, check_time("end", end), min),
-            pids=own.pids if pids is None else common(own.pids, pids),
+            pids=own.pids if pids is None else tuple(sorted(both(own.pids, check_ints("pids", pids)))),
         )
-        chosen = self.cpus if cpus is None else frozenset(check_ints("cpus", cpus)) & (self.cpus or frozenset(check_ints("cpus", cpus)))
-        return Selection(narrower, chosen, buffer if buffer is not None else self.buffer)
+        chosen = self.cpus if cpus is None else both(self.cpus, check_ints("cpus", cpus))
+        return Selection(narrower, chosen, self.buffer if buffer is None else buffer)
 
 
 def check_time(name: str, value: Any) -> int | None:
@@ -111,9 +111,9 @@ def tighter(a: int | None, b: int | None, pick: Callable[[int, int], int]) -> in
     return b if a is None else a if b is None else pick(a, b)
 
 
-def common(own: tuple[int, ...] | None, pids: Iterable[int]) -> tuple[int, ...]:
-    wanted = check_ints("pids", pids)
-    return tuple(sorted(set(wanted) if own is None else set(wanted) & set(own)))
+def both(own: Iterable[int] | None, wanted: Iterable[int]) -> frozenset[int]:
+    """What a view narrowed to `own` (None: not narrowed) has left of `wanted`."""
+    return frozenset(wanted) if own is None else frozenset(wanted) & frozenset(own)
 
 
 _SIZES = {"": 1, "b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30}
@@ -226,7 +226,7 @@ class Trace(Mapping[str, "EventView"]):
 
     @cached_property
     def info(self) -> dict[str, Any]:
-        """What the recording says of itself, without decoding it: kind, kernel, clock, byte order, CPUs, buffers, options."""
+        """What the recording says of itself, undecoded: kind, kernel, clock, byte order, CPUs, buffers, options."""
         r = self._open()
         clock = r.buffers[0].clock if r.buffers else ""
         return {
@@ -240,7 +240,8 @@ class Trace(Mapping[str, "EventView"]):
             "long_size": r.abi.long_size,
             "subbuf_size": r.abi.subbuf_size,
             "cpus": self.cpus,
-            "buffers": [{"name": b.name, "clock": b.clock, "subbuf_size": b.subbuf_size, "cpus": sorted(s.cpu for s in b.streams),
+            "buffers": [{"name": b.name, "clock": b.clock, "subbuf_size": b.subbuf_size,
+                         "cpus": sorted(s.cpu for s in b.streams),
                          "bytes": sum(g.size for s in b.streams for g in s.segments)} for b in r.buffers],
             "options": [{"id": o.id, "name": o.name, "value": o.value} for o in r.container.options],
         }
@@ -262,13 +263,16 @@ class Trace(Mapping[str, "EventView"]):
 
     @property
     def lost(self) -> Table:
-        """What the kernel lost: common_cpu, common_buffer, before and after (times of the records around the gap; before is
-        -1 << 63 where none was seen), count (-1: unknown)."""
+        """What the kernel lost: common_cpu, common_buffer, before, after, count.
+
+        ``before`` and ``after`` are the times of the records around the gap (before is -1 << 63 where none was seen);
+        ``count`` is -1 where the kernel did not say how many.
+        """
         return self._survey.lost
 
     @property
     def problems(self) -> Table:
-        """Damaged and missing places: cpu (-1: none), buffer, offset, status, bytes, detail. Reads the whole view once."""
+        """Damaged and missing places: cpu (-1: none), buffer, offset, status, bytes, detail. Reads the view once."""
         return problems_table([*self._open().container.problems, *self._survey.problems])
 
     # ---- views ----
@@ -308,8 +312,8 @@ class Trace(Mapping[str, "EventView"]):
         """The same as ``self[event].table(columns)``."""
         return self[event].table(columns, **options)
 
-    def tables(self, events: Iterable[str] | None = None, columns: Sequence[str] | None = None, *, threads: int | None = None,
-               order: str = "time") -> dict[str, Table]:
+    def tables(self, events: Iterable[str] | None = None, columns: Sequence[str] | None = None, *,
+               threads: int | None = None, order: str = "time") -> dict[str, Table]:
         """Every event asked for (None: all that occur) in one pass over the pages.
 
         Parameters
@@ -329,7 +333,8 @@ class Trace(Mapping[str, "EventView"]):
         return {name: Table([part[i] for part in parts], self._columns(fmt, columns)) for i, (name, (fmt, _)) in
                 enumerate(zip(names, wanted, strict=True))}
 
-    def timeline(self, events: Iterable[str] | None = None, *, threads: int | None = None, order: str = "time") -> Table:
+    def timeline(self, events: Iterable[str] | None = None, *, threads: int | None = None, order: str = "time"
+                 ) -> Table:
         """The header columns and the name (``event``) of all events, without payload."""
         recording, pairs = self._open(), self._pairs(events)
         if not recording.format_index:
@@ -350,9 +355,10 @@ class Trace(Mapping[str, "EventView"]):
     def _columns(self, fmt: EventFormat, columns: Sequence[str] | None) -> list[str]:
         return list(columns) if columns is not None else column_names(fmt, self._recording.names)
 
-    def _decode(self, make: Callable[[], Request], threads: int | None, order: str) -> list[list[dict[str, ColumnData]]]:
-        parts, _ = engine.decode(self._sources(), self._selection.window, make, self._errors, threads=threads, order=order)
-        return parts
+    def _decode(self, make: Callable[[], Request], threads: int | None, order: str
+                ) -> list[list[dict[str, ColumnData]]]:
+        window = self._selection.window
+        return engine.decode(self._sources(), window, make, self._errors, threads=threads, order=order)[0]
 
     @cached_property
     def _survey(self) -> Survey:
@@ -366,7 +372,8 @@ class Trace(Mapping[str, "EventView"]):
         if self._recording.closed:
             return "<ftbuf.Trace: closed>"
         r = self._recording
-        return f"<ftbuf.Trace {r.container.path!r}: {r.container.kind}, {len(self.cpus)} CPUs, {len(r.format_index)} events>"
+        size = f"{len(self.cpus)} CPUs, {len(r.format_index)} events"
+        return f"<ftbuf.Trace {r.container.path!r}: {r.container.kind}, {size}>"
 
     def __str__(self) -> str:
         from .summary import summary_text

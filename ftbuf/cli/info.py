@@ -22,7 +22,8 @@ def run(options: argparse.Namespace) -> int:
             if options.json:
                 details = {**trace.info, "start": trace.start, "end": trace.end, "events": trace.events,
                            "unknown_events": trace.unknown_events,
-                           "lost": trace.lost.to_dict(), "problems": trace.problems.to_dict(), "stats": trace.stats.to_dict()}
+                           "lost": trace.lost.to_dict(), "problems": trace.problems.to_dict(),
+                           "stats": trace.stats.to_dict()}
                 print(as_json(details))
             else:
                 print(trace)

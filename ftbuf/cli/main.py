@@ -1,4 +1,4 @@
-"""The command line: one module a command, each with NAME, HELP, add_arguments(parser) and run(options) -> exit status."""
+"""The command line: one module a command, with NAME, HELP, add_arguments(parser) and run(options) -> exit status."""
 
 from __future__ import annotations
 
