@@ -7,8 +7,8 @@
 static int note_short(ftb_decoder *d, uint32_t k)
 {
     const ftb_batch *b = d->batch;
-    const ftb_stream *s = &d->merge.streams[b->stream[k] & ~FTB_LOST_BEFORE];
-    return ftb_report_problem(&d->report, s, FTB_RECORD_SHORT, (size_t)(b->data[k] - s->data), b->len[k]);
+    const ftb_stream *s = &d->merge.streams[ftb_stream_index(b, k)];
+    return ftb_report_problem(&d->report, s, FTB_RECORD_SHORT, (size_t)(b->data[k] - s->data), ftb_len(b, k));
 }
 
 /* Leave out records shorter than their plan's fixed part; returns how many stay, or -1 when memory is out. */
@@ -17,7 +17,7 @@ static int64_t drop_short(ftb_decoder *d, const ftb_plan *plan, uint16_t *index,
     uint32_t kept = 0;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t k = index[i];
-        if (FTB_LIKELY(d->batch->len[k] >= plan->min_len))
+        if (FTB_LIKELY(ftb_len(d->batch, k) >= plan->min_len))
             index[kept++] = (uint16_t)k;
         else if (note_short(d, k) != FTB_OK)
             return -1;
@@ -25,23 +25,24 @@ static int64_t drop_short(ftb_decoder *d, const ftb_plan *plan, uint16_t *index,
     return kept;
 }
 
-static int all_long_enough(const ftb_batch *b, uint32_t min_len)
+/* Whether all records of the batch have one slot and one length; a reduction without branches, so that it is vectorised. */
+static int is_uniform(const ftb_batch *b)
 {
-    uint32_t shortest = UINT32_MAX;
+    uint64_t differ = 0;
     for (uint32_t i = 0; i < b->n; i++)
-        shortest = b->len[i] < shortest ? b->len[i] : shortest;
-    return shortest >= min_len;
+        differ |= b->meta[i] ^ b->meta[0];
+    return differ >> 16 == 0; /* the low 16 bits are the stream */
 }
 
-/* The plan that every record of the batch goes to, or NULL when they differ. */
-static ftb_plan *common_plan(const ftb_decoder *d)
+/* The plan that every record of the batch goes to and is long enough for, or FTB_NO_PLAN. */
+static uint16_t common_plan(const ftb_decoder *d)
 {
     const ftb_batch *b = d->batch;
-    uint16_t plan = d->plan_of_slot[b->slot[0]];
-    for (uint32_t i = 1; i < b->n; i++)
-        if (b->slot[i] != b->slot[0] && d->plan_of_slot[b->slot[i]] != plan)
-            return NULL;
-    return plan == FTB_NO_PLAN ? NULL : &d->plans[plan];
+    uint16_t plan = d->plan_of_slot[ftb_slot(b, 0)];
+    uint32_t min_len = plan == FTB_NO_PLAN ? 0 : d->plans[plan].min_len, differ = 0;
+    for (uint32_t i = 0; i < b->n; i++)
+        differ |= (uint32_t)(d->plan_of_slot[ftb_slot(b, i)] ^ plan) | (ftb_len(b, i) < min_len);
+    return differ ? FTB_NO_PLAN : plan;
 }
 
 static int gather_group(ftb_decoder *d, ftb_plan *plan, uint16_t *index, uint32_t n)
@@ -58,7 +59,7 @@ static uint32_t sort_by_plan(ftb_decoder *d, uint16_t *next, uint16_t *touched)
     const ftb_batch *b = d->batch;
     uint32_t n = 0;
     for (uint32_t i = b->n; i-- > 0;) {
-        uint16_t plan = d->plan_of_slot[b->slot[i]];
+        uint16_t plan = d->plan_of_slot[ftb_slot(b, i)];
         if (plan == FTB_NO_PLAN)
             continue;
         next[i] = d->group_head[plan];
@@ -90,11 +91,21 @@ static int gather_batch(ftb_decoder *d)
     const ftb_batch *b = d->batch;
     if (b->n == 0)
         return FTB_OK;
-    for (uint32_t i = 0; i < b->n; i++)
-        d->count_of_slot[b->slot[i]]++;
-    ftb_plan *plan = common_plan(d);
-    if (plan != NULL && all_long_enough(b, plan->min_len))
-        return ftb_gather(plan, &d->context, b, NULL, b->n);
+    uint16_t plan;
+    if (is_uniform(b)) {
+        uint16_t slot = ftb_slot(b, 0);
+        d->count_of_slot[slot] += b->n;
+        plan = d->plan_of_slot[slot];
+        if (plan == FTB_NO_PLAN)
+            return FTB_OK;
+        plan = ftb_len(b, 0) < d->plans[plan].min_len ? FTB_NO_PLAN : plan;
+    } else {
+        for (uint32_t i = 0; i < b->n; i++)
+            d->count_of_slot[ftb_slot(b, i)]++;
+        plan = common_plan(d);
+    }
+    if (plan != FTB_NO_PLAN)
+        return ftb_gather(&d->plans[plan], &d->context, b, NULL, b->n);
     return gather_mixed(d);
 }
 

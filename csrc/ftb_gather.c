@@ -3,6 +3,28 @@
 #include "ftb_inline.h"
 #include "ftbuf.h"
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+/* Columns this large will not be read again while they are in cache: stores that go past the cache spare reading each line first. */
+#define FTB_STREAM_FROM ((size_t)4 << 20)
+
+/* Copy to memory without bringing its lines into cache. */
+static void ftb_stream_out(uint8_t *to, const uint8_t *from, size_t n)
+{
+#if defined(__SSE2__)
+    size_t head = (size_t)(-(uintptr_t)to & 15);
+    if (n >= 64 + head) {
+        memcpy(to, from, head);
+        to += head, from += head, n -= head;
+        for (; n >= 16; to += 16, from += 16, n -= 16)
+            _mm_stream_si128((__m128i *)(void *)to, _mm_loadu_si128((const __m128i *)(const void *)from));
+    }
+#endif
+    memcpy(to, from, n);
+}
+
 typedef struct {
     ftb_plan *plan;
     const ftb_gather_context *context;
@@ -19,14 +41,16 @@ FTB_ALWAYS_INLINE uint32_t row_at(const rows *r, uint32_t i)
 /* Run `body` for every row with `k` its place in the batch; two loops, so that the identity case is not indirect. */
 #define FOR_ROWS(r, k, body)                              \
     do {                                                  \
+        const uint32_t n_ = (r)->n;                       \
         if ((r)->index == NULL) {                         \
-            for (uint32_t i = 0; i < (r)->n; i++) {       \
+            _Pragma("GCC unroll 8")                       \
+            for (uint32_t i = 0; i < n_; i++) {           \
                 const uint32_t k = i;                     \
                 body                                      \
             }                                             \
         } else {                                          \
             const uint16_t *index_ = (r)->index;          \
-            for (uint32_t i = 0; i < (r)->n; i++) {       \
+            for (uint32_t i = 0; i < n_; i++) {           \
                 const uint32_t k = index_[i];             \
                 body                                      \
             }                                             \
@@ -35,7 +59,7 @@ FTB_ALWAYS_INLINE uint32_t row_at(const rows *r, uint32_t i)
 
 static const ftb_stream *stream_of(const rows *r, uint32_t k)
 {
-    return &r->context->streams[r->batch->stream[k] & ~FTB_LOST_BEFORE];
+    return &r->context->streams[ftb_stream_index(r->batch, k)];
 }
 
 /* ---- header columns ---- */
@@ -49,32 +73,61 @@ static void gather_ts(const rows *r, int64_t *out)
         FOR_ROWS(r, k, { out[i] = ts[k]; });
 }
 
+/* The stream that all rows come from, or NULL: with few CPUs running, and with one always, a constant is all it takes. */
+static const ftb_stream *common_stream(const rows *r)
+{
+    const uint64_t *meta = r->batch->meta;
+    uint64_t first = meta[row_at(r, 0)], differ = 0;
+    FOR_ROWS(r, k, { differ |= meta[k] ^ first; });
+    return (uint16_t)differ & ~FTB_LOST_BEFORE ? NULL : stream_of(r, row_at(r, 0));
+}
+
+static void fill(uint16_t *out, uint32_t n, uint16_t value)
+{
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = value;
+}
+
 static void gather_cpu(const rows *r, uint16_t *out)
 {
-    FOR_ROWS(r, k, { out[i] = (uint16_t)stream_of(r, k)->cpu; });
+    const ftb_stream *only = common_stream(r);
+    if (only != NULL)
+        fill(out, r->n, (uint16_t)only->cpu);
+    else
+        FOR_ROWS(r, k, { out[i] = (uint16_t)stream_of(r, k)->cpu; });
 }
 
 static void gather_buffer(const rows *r, uint16_t *out)
 {
-    FOR_ROWS(r, k, { out[i] = (uint16_t)stream_of(r, k)->buffer; });
+    const ftb_stream *only = common_stream(r);
+    if (only != NULL)
+        fill(out, r->n, (uint16_t)only->buffer);
+    else
+        FOR_ROWS(r, k, { out[i] = (uint16_t)stream_of(r, k)->buffer; });
 }
 
 static void gather_slot(const rows *r, uint16_t *out)
 {
-    const uint16_t *slot = r->batch->slot;
-    FOR_ROWS(r, k, { out[i] = slot[k]; });
+    FOR_ROWS(r, k, { out[i] = ftb_slot(r->batch, k); });
+}
+
+FTB_ALWAYS_INLINE void comm_loop(const rows *r, const ftb_op *op, int32_t *out, uint32_t width, int big)
+{
+    const int32_t *code_of_pid = r->context->comms->code_of_pid;
+    const uint32_t n_pids = r->context->comms->n_pids, offset = op->offset;
+    const uint8_t *const *data = r->batch->data;
+    FOR_ROWS(r, k, {
+        uint32_t pid = (uint32_t)ftb_load(data[k] + offset, width, big);
+        out[i] = pid < n_pids ? code_of_pid[pid] : 0;
+    });
 }
 
 static void gather_comm(const rows *r, const ftb_op *op, int32_t *out)
 {
-    const ftb_comms *comms = r->context->comms;
-    const uint8_t *const *data = r->batch->data;
-    const uint32_t offset = op->offset;
-    const int big = r->plan->big_endian;
-    FOR_ROWS(r, k, {
-        uint32_t pid = (uint32_t)ftb_load(data[k] + offset, op->width, big);
-        out[i] = pid < comms->n_pids ? comms->code_of_pid[pid] : 0;
-    });
+    if (op->width == 4 && !r->plan->big_endian)
+        comm_loop(r, op, out, 4, 0);
+    else
+        comm_loop(r, op, out, op->width, r->plan->big_endian);
 }
 
 /* ---- scalars: one loop per width in, width out, sign and byte order ---- */
@@ -149,7 +202,7 @@ static void gather_fixed(const rows *r, const ftb_op *op, uint8_t *to)
 static ftb_span locate(const rows *r, const ftb_op *op, uint32_t k)
 {
     int outside = 0;
-    ftb_span span = ftb_locate(op, r->plan->big_endian, r->batch->data[k], r->batch->len[k], &outside);
+    ftb_span span = ftb_locate(op, r->plan->big_endian, r->batch->data[k], ftb_len(r->batch, k), &outside);
     r->plan->outside += (uint64_t)outside;
     return span;
 }
@@ -198,28 +251,68 @@ static size_t out_bytes(const ftb_op *op)
     }
 }
 
-static int gather_op(const rows *r, ftb_op *op)
+/* Final size of a column, guessed from how far its streams have been read; 0 while it is too early to tell. */
+static size_t expected_bytes(const rows *r, const ftb_op *op)
 {
-    size_t bytes;
-    if (ftb_mul_overflows(out_bytes(op), r->n, &bytes) || ftb_column_reserve(&op->column, bytes) != FTB_OK)
-        return FTB_NO_MEMORY;
-    void *to = op->column.data + op->column.size;
-    int status = FTB_OK;
+    double consumed = 0, total = (double)r->context->total_bytes;
+    for (uint32_t i = 0; i < r->context->n_streams; i++)
+        consumed += (double)r->context->streams[i].consumed + (double)r->context->streams[i].next_page;
+    if (consumed * 64 < total || consumed > total)
+        return 0;
+    double expected = (double)op->column.size * (total / consumed) * 1.05 + FTB_BATCH * (double)out_bytes(op);
+    return expected < (double)SIZE_MAX / 4 ? (size_t)expected : 0;
+}
+
+/* Ops whose output is at most 8 bytes a row are gathered into a buffer in L1 and copied out from there. */
+static int is_small(const ftb_op *op)
+{
+    return op->op <= FTB_OP_SCALAR;
+}
+
+static void gather_small(const rows *r, const ftb_op *op, void *to)
+{
     switch (op->op) {
     case FTB_OP_TS: gather_ts(r, to); break;
     case FTB_OP_CPU: gather_cpu(r, to); break;
     case FTB_OP_BUFFER: gather_buffer(r, to); break;
     case FTB_OP_SLOT: gather_slot(r, to); break;
     case FTB_OP_COMM: gather_comm(r, op, to); break;
-    case FTB_OP_SCALAR: gather_scalar(r, op, to); break;
-    case FTB_OP_FIXED: gather_fixed(r, op, to); break;
-    case FTB_OP_STRING: status = gather_strings(r, op, to); break;
-    case FTB_OP_LIST: status = gather_lists(r, op, to); break;
+    default: gather_scalar(r, op, to); break;
+    }
+}
+
+static int gather_large(const rows *r, ftb_op *op, void *to)
+{
+    switch (op->op) {
+    case FTB_OP_FIXED: gather_fixed(r, op, to); return FTB_OK;
+    case FTB_OP_STRING: return gather_strings(r, op, to);
+    case FTB_OP_LIST: return gather_lists(r, op, to);
     default: return FTB_BAD_PLAN;
     }
-    if (status == FTB_OK)
-        op->column.size += bytes;
-    return status;
+}
+
+static int gather_op(const rows *r, ftb_op *op)
+{
+    size_t bytes;
+    if (ftb_mul_overflows(out_bytes(op), r->n, &bytes))
+        return FTB_NO_MEMORY;
+    if (bytes > op->column.capacity - op->column.size &&
+        ftb_column_reserve_for(&op->column, bytes, expected_bytes(r, op)) != FTB_OK)
+        return FTB_NO_MEMORY;
+    uint8_t *to = op->column.data + op->column.size;
+    if (is_small(op) && op->column.capacity >= FTB_STREAM_FROM) {
+        _Alignas(64) uint8_t near[FTB_BATCH * 8];
+        gather_small(r, op, near);
+        ftb_stream_out(to, near, bytes);
+    } else if (is_small(op)) {
+        gather_small(r, op, to);
+    } else {
+        int status = gather_large(r, op, to);
+        if (status != FTB_OK)
+            return status;
+    }
+    op->column.size += bytes;
+    return FTB_OK;
 }
 
 int ftb_gather(ftb_plan *plan, const ftb_gather_context *context, const ftb_batch *batch, const uint16_t *index, uint32_t n)

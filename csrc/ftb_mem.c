@@ -1,29 +1,64 @@
 /* Growable byte arrays. */
+#define _DEFAULT_SOURCE /* madvise */
 #include "ftb_inline.h"
 #include "ftbuf.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
-#define FTB_COLUMN_FIRST 4096
+#define FIRST_CAPACITY 4096
+/* From this size on, memory is asked for in huge pages: touching fresh memory 4 KB at a time costs more than decoding into it. */
+#define HUGE_PAGE ((size_t)2 << 20)
 
-int ftb_column_reserve(ftb_column *column, size_t extra)
+static void *allocate_huge(size_t *capacity)
 {
-    if (FTB_LIKELY(extra <= column->capacity - column->size))
-        return FTB_OK;
-    size_t want, doubled;
-    if (ftb_add_overflows(column->size, extra, &want))
-        return FTB_NO_MEMORY;
-    if (ftb_mul_overflows(column->capacity, 2, &doubled))
-        doubled = want;
-    size_t capacity = want > doubled ? want : doubled;
-    if (capacity < FTB_COLUMN_FIRST)
-        capacity = FTB_COLUMN_FIRST;
-    uint8_t *data = realloc(column->data, capacity);
+    size_t rounded;
+    if (ftb_add_overflows(*capacity, HUGE_PAGE - 1, &rounded))
+        return NULL;
+    rounded &= ~(HUGE_PAGE - 1);
+    void *data = aligned_alloc(HUGE_PAGE, rounded);
+    if (data != NULL) {
+        *capacity = rounded;
+        (void)madvise(data, rounded, MADV_HUGEPAGE); /* a wish: where it is refused, small pages serve as well */
+    }
+    return data;
+}
+
+static int grow(ftb_column *column, size_t capacity)
+{
+    uint8_t *data;
+    if (capacity < HUGE_PAGE) {
+        data = realloc(column->data, capacity);
+    } else {
+        data = allocate_huge(&capacity);
+        if (data != NULL && column->size > 0)
+            memcpy(data, column->data, column->size);
+        if (data != NULL)
+            free(column->data);
+    }
     if (data == NULL)
         return FTB_NO_MEMORY;
     column->data = data;
     column->capacity = capacity;
     return FTB_OK;
+}
+
+int ftb_column_reserve(ftb_column *column, size_t extra)
+{
+    return ftb_column_reserve_for(column, extra, 0);
+}
+
+int ftb_column_reserve_for(ftb_column *column, size_t extra, size_t expected)
+{
+    if (FTB_LIKELY(extra <= column->capacity - column->size))
+        return FTB_OK;
+    size_t want, capacity;
+    if (ftb_add_overflows(column->size, extra, &want))
+        return FTB_NO_MEMORY;
+    if (ftb_mul_overflows(column->capacity, 2, &capacity))
+        capacity = want;
+    capacity = expected > want ? expected : capacity > want ? capacity : want;
+    return grow(column, capacity < FIRST_CAPACITY ? FIRST_CAPACITY : capacity);
 }
 
 int ftb_column_append(ftb_column *column, const void *bytes, size_t n)

@@ -82,9 +82,7 @@ static void move_refs(ftb_batch *out, const ftb_stream *s, uint32_t n)
     uint32_t from = s->pos, to = out->n;
     memcpy(out->ts + to, in->ts + from, n * sizeof *in->ts);
     memcpy(out->data + to, in->data + from, n * sizeof *in->data);
-    memcpy(out->len + to, in->len + from, n * sizeof *in->len);
-    memcpy(out->slot + to, in->slot + from, n * sizeof *in->slot);
-    memcpy(out->stream + to, in->stream + from, n * sizeof *in->stream);
+    memcpy(out->meta + to, in->meta + from, n * sizeof *in->meta);
     out->n = to + n;
 }
 

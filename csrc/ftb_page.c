@@ -22,6 +22,7 @@
 /* Every header is one 32-bit word; time extends and stamps have a second one. */
 #define HEADER 4u
 #define EXTENDED 8u
+#define PREFETCH 1024
 
 int ftb_report_problem(ftb_report *report, const ftb_stream *s, int status, size_t at, size_t bytes)
 {
@@ -31,6 +32,7 @@ int ftb_report_problem(ftb_report *report, const ftb_stream *s, int status, size
 
 void ftb_stream_feed(ftb_stream *s, const uint8_t *data, size_t size, uint64_t file_offset, int last)
 {
+    s->consumed += s->size;
     s->data = data;
     s->size = size;
     s->file_offset = file_offset;
@@ -153,6 +155,7 @@ FTB_ALWAYS_INLINE uint64_t round4(uint32_t n)
 
 /* One record header, taken apart. */
 typedef struct {
+    uint64_t ts;            /* the running stamp after it */
     const uint8_t *payload; /* NULL: not a data record */
     uint64_t len;           /* of the payload */
     uint64_t total;         /* bytes from header to next header */
@@ -179,87 +182,105 @@ FTB_ALWAYS_INLINE record sized(const uint8_t *p, size_t left, int big, int cut_s
     return r;
 }
 
-/* Records that are not short data: padding, time extend, time stamp, long data. */
-static record read_special(ftb_stream *s, uint64_t *ts, const uint8_t *p, size_t left, uint32_t type, uint32_t delta, int big)
+static record sized_padding(const uint8_t *p, size_t left, uint64_t ts, uint32_t delta, int big)
 {
-    record r = {0};
-    switch (type) {
-    case 0:
-        r = sized(p, left, big, FTB_RECORD_CUT);
-        *ts += delta;
-        return r;
-    case TYPE_PADDING:
-        r.ends_page = delta == 0; /* nothing but emptiness follows; array[0] is not valid */
-        if (!r.ends_page) {
-            r = sized(p, left, big, FTB_PADDING_CUT);
-            r.payload = NULL;
-            *ts += padding_delta(delta);
-        }
-        s->paddings++;
-        return r;
-    default: /* time extend and time stamp */
-        if (left < EXTENDED) {
-            r.status = type == TYPE_TIME_EXTEND ? FTB_EXTEND_CUT : FTB_STAMP_CUT;
-            return r;
-        }
-        r.total = EXTENDED;
-        uint64_t value = delta + ((uint64_t)ftb_load32(p + HEADER, big) << DELTA_BITS);
-        if (type == TYPE_TIME_EXTEND) {
-            s->time_extends++;
-            *ts += value;
-        } else {
-            s->time_stamps++;
-            uint64_t stamp = absolute_stamp(value, *ts);
-            s->backwards |= stamp < *ts;
-            *ts = stamp;
-        }
+    record r = {.ends_page = 1}; /* delta 0: nothing but emptiness follows, array[0] is not valid */
+    if (delta != 0) {
+        r = sized(p, left, big, FTB_PADDING_CUT);
+        r.payload = NULL;
+    }
+    r.ts = ts + padding_delta(delta);
+    return r;
+}
+
+/* Time extend and time stamp: 27 low bits in the header, the rest in the second word. */
+static record extended_time(ftb_stream *s, const uint8_t *p, size_t left, uint64_t ts, uint32_t type, uint32_t delta, int big)
+{
+    record r = {.ts = ts, .total = EXTENDED};
+    if (left < EXTENDED) {
+        r.status = type == TYPE_TIME_EXTEND ? FTB_EXTEND_CUT : FTB_STAMP_CUT;
         return r;
     }
+    uint64_t value = delta + ((uint64_t)ftb_load32(p + HEADER, big) << DELTA_BITS);
+    if (type == TYPE_TIME_EXTEND) {
+        s->time_extends++;
+        r.ts += value;
+    } else {
+        s->time_stamps++;
+        r.ts = absolute_stamp(value, ts);
+        s->backwards |= r.ts < ts;
+    }
+    return r;
+}
+
+/* Records that are not short data: padding, time extend, time stamp, long data. */
+static record read_special(ftb_stream *s, const uint8_t *p, size_t left, uint64_t ts, uint32_t type, uint32_t delta, int big)
+{
+    if (type == 0) {
+        record r = sized(p, left, big, FTB_RECORD_CUT);
+        r.ts = ts + delta;
+        return r;
+    }
+    if (type == TYPE_PADDING) {
+        s->paddings++;
+        return sized_padding(p, left, ts, delta, big);
+    }
+    return extended_time(s, p, left, ts, type, delta, big);
+}
+
+FTB_ALWAYS_INLINE record short_data(const uint8_t *p, size_t left, uint64_t ts, uint32_t words)
+{
+    record r = {.ts = ts, .payload = p + HEADER, .len = 4 * words, .total = HEADER + 4 * words};
+    r.status = r.total > left ? FTB_RECORD_CUT : FTB_OK;
+    return r;
 }
 
 /* The header of 2.6.28 to 2.6.30: type 2 bits, len 3 bits, delta 27 bits. */
-static record read_old(ftb_stream *s, uint64_t *ts, const uint8_t *p, size_t left, uint32_t word, int big)
+static record read_old(ftb_stream *s, const uint8_t *p, size_t left, uint64_t ts, int big)
 {
+    uint32_t word = ftb_load32(p, big);
     uint32_t type = big ? word >> 30 : word & 3;
     uint32_t len = big ? word >> 27 & 7 : word >> 2 & 7;
     uint32_t delta = big ? word & DELTA_MASK : word >> 5;
-    record r = {0};
     switch (type) {
     case OLD_TYPE_PADDING:
         s->paddings++;
-        r.ends_page = 1;
-        return r;
+        return (record){.ts = ts, .ends_page = 1};
     case OLD_TYPE_TIME_EXTEND:
-        return read_special(s, ts, p, left, TYPE_TIME_EXTEND, delta, big);
-    case OLD_TYPE_TIME_STAMP:
-        r.status = FTB_BAD_RECORD_TYPE; /* defined by the kernel, but never written */
-        return r;
+        return extended_time(s, p, left, ts, TYPE_TIME_EXTEND, delta, big);
+    case OLD_TYPE_TIME_STAMP: /* defined by the kernel, but never written */
+        return (record){.ts = ts, .status = FTB_BAD_RECORD_TYPE};
     default:
-        if (len == 0)
-            return read_special(s, ts, p, left, 0, delta, big);
-        *ts += delta;
-        r.total = HEADER + 4 * len;
-        r.status = r.total > left ? FTB_RECORD_CUT : FTB_OK;
-        r.payload = p + HEADER;
-        r.len = 4 * len;
-        return r;
+        return len == 0 ? read_special(s, p, left, ts, 0, delta, big) : short_data(p, left, ts + delta, len);
     }
 }
 
-FTB_ALWAYS_INLINE record read_record(ftb_stream *s, uint64_t *ts, const uint8_t *p, size_t left, int big, int old)
+/* Bit-fields start at the bottom on little-endian kernels, at the top on big-endian ones. */
+FTB_ALWAYS_INLINE uint32_t header_type(uint32_t word, int big)
 {
-    uint32_t word = ftb_load32(p, big);
-    if (old)
-        return read_old(s, ts, p, left, word, big);
-    /* bit-fields start at the bottom on little-endian kernels, at the top on big-endian ones */
-    uint32_t type = big ? word >> DELTA_BITS : word & 31;
-    uint32_t delta = big ? word & DELTA_MASK : word >> 5;
-    if (FTB_UNLIKELY(type - 1 >= TYPE_LEN_MAX_SHORT))
-        return read_special(s, ts, p, left, type, delta, big);
-    *ts += delta;
-    record r = {.payload = p + HEADER, .len = 4 * type, .total = HEADER + 4 * type};
-    r.status = r.total > left ? FTB_RECORD_CUT : FTB_OK;
-    return r;
+    return big ? word >> DELTA_BITS : word & 31;
+}
+
+FTB_ALWAYS_INLINE uint32_t header_delta(uint32_t word, int big)
+{
+    return big ? word & DELTA_MASK : word >> 5;
+}
+
+/* Any record, in any layout: what the fast path of walk() leaves over. */
+static __attribute__((noinline)) record read_record(ftb_stream *s, const uint8_t *p, size_t left, uint64_t ts)
+{
+    const int big = s->abi->big_endian;
+    if (s->abi->old_header)
+        return read_old(s, p, left, ts, big);
+    uint32_t word = ftb_load32(p, big), type = header_type(word, big);
+    if (type - 1 < TYPE_LEN_MAX_SHORT)
+        return short_data(p, left, ts + header_delta(word, big), type);
+    return read_special(s, p, left, ts, type, header_delta(word, big), big);
+}
+
+static uint32_t event_id(const ftb_abi *abi, const uint8_t *payload)
+{
+    return (uint32_t)ftb_load(payload + abi->type_offset, abi->type_size, abi->big_endian);
 }
 
 /* The first data record of a page that follows a gap says when the gap ended. */
@@ -269,72 +290,103 @@ static void end_of_gap(ftb_stream *s, uint64_t ts, ftb_report *report)
     row->after = corrected(s->clock, ts);
 }
 
-/* Walk the open page until it ends or the batch is full. One instance per byte order and header layout. */
-FTB_ALWAYS_INLINE int walk(ftb_stream *s, const ftb_select *select, ftb_batch *out, ftb_report *report, int big, int old)
+FTB_ALWAYS_INLINE void put(ftb_batch *out, uint32_t n, uint64_t ts, const uint8_t *payload, uint64_t meta)
 {
-    const uint32_t type_offset = s->abi->type_offset, type_size = s->abi->type_size;
-    const uint32_t type_end = type_offset + type_size;
-    const uint16_t *slot_of = select->slot_of;
-    const uint32_t n_ids = select->n_ids;
-    const uint8_t *p = s->cur, *end = s->end;
-    uint64_t ts = s->ts, data_ts = ts, events = 0;
-    uint32_t n = out->n;
-    uint16_t mark = (uint16_t)(s->index | (s->lost_pending ? FTB_LOST_BEFORE : 0));
-    int status = FTB_OK, ends_page = 0;
+    out->ts[n] = (int64_t)ts;
+    out->data[n] = payload;
+    out->meta[n] = meta;
+}
 
-    while (n < FTB_BATCH) {
-        size_t left = (size_t)(end - p);
-        if (FTB_UNLIKELY(left < HEADER)) {
-            status = left == 0 ? FTB_OK : FTB_HEADER_CUT;
-            ends_page = 1;
-            break;
-        }
-        record r = read_record(s, &ts, p, left, big, old);
-        if (FTB_UNLIKELY(r.status != FTB_OK || r.ends_page)) {
-            status = r.status;
-            ends_page = 1;
-            break;
-        }
-        if (FTB_LIKELY(r.payload != NULL)) {
-            if (FTB_UNLIKELY(r.len < type_end)) {
-                status = FTB_TYPE_MISSING;
-                ends_page = 1;
+/* Short data records of today's header with a u16 id: as many as follow one another. Stops before any other record, before one
+ * that does not fit, and when the batch is full. Unwanted records are overwritten by the next: no branch. */
+FTB_ALWAYS_INLINE void walk_short(ftb_stream *s, const ftb_select *select, ftb_batch *out, int big)
+{
+    const uint16_t *slot_of = select->slot_of;
+    const uint32_t type_offset = s->abi->type_offset;
+    const uint8_t *p = s->cur, *end = s->end;
+    uint64_t ts = s->ts, events = 0;
+    uint32_t n = out->n, usual = TYPE_LEN_MAX_SHORT;
+    size_t total = HEADER + 4 * TYPE_LEN_MAX_SHORT;
+    uint64_t meta = ftb_meta(4 * TYPE_LEN_MAX_SHORT, 0, (uint16_t)s->index); /* of a usual record, in slot 0 */
+
+    while (n < FTB_BATCH && (size_t)(end - p) >= HEADER) {
+        __builtin_prefetch(p + PREFETCH); /* hardware prefetchers stop at the end of a page */
+        uint32_t word = ftb_load32(p, big), type = header_type(word, big);
+        /* Guessing that a record is as long as the last one lets the CPU go on before this header is loaded. */
+        if (type != usual) {
+            if (type - 1 >= TYPE_LEN_MAX_SHORT)
                 break;
-            }
-            if (FTB_UNLIKELY(s->lost_pending)) {
-                end_of_gap(s, ts, report);
-                s->lost_pending = 0;
-            }
-            uint32_t id = type_size == 2 ? ftb_load16(r.payload + type_offset, big)
-                                         : (uint32_t)ftb_load(r.payload + type_offset, type_size, big);
-            uint16_t slot = id < n_ids ? slot_of[id] : select->other;
-            data_ts = ts;
-            out->ts[n] = (int64_t)ts;
-            out->data[n] = r.payload;
-            out->len[n] = (uint32_t)r.len;
-            out->slot[n] = slot;
-            out->stream[n] = mark;
-            uint32_t keep = slot != FTB_NO_SLOT;
-            n += keep; /* no branch: what is not wanted is overwritten by the next */
-            mark = keep ? (uint16_t)s->index : mark;
-            events++;
+            usual = type;
+            total = HEADER + 4 * (size_t)type;
+            meta = ftb_meta(4 * type, 0, (uint16_t)s->index);
         }
-        p += r.total;
+        __asm__("" : "+r"(total));
+        if (FTB_UNLIKELY(total > (size_t)(end - p)))
+            break;
+        ts += header_delta(word, big);
+        uint16_t slot = slot_of[ftb_load16(p + HEADER + type_offset, big)];
+        put(out, n, ts, p + HEADER, meta | (uint64_t)slot << 16);
+        n += slot != FTB_NO_SLOT;
+        p += total;
+        events++;
     }
     s->cur = p;
     s->ts = ts;
+    s->data_ts = events > 0 ? ts : s->data_ts;
     s->events += events;
     out->n = n;
-    if (events > 0)
-        s->last_ts = corrected(s->clock, data_ts);
-    return ends_page ? close_page(s, status, p, report) : FTB_OK;
 }
 
+/* One record of any kind. Returns its status; sets *ends_page when nothing follows. */
+static int walk_one(ftb_stream *s, const ftb_select *select, ftb_batch *out, ftb_report *report, int *ends_page)
+{
+    const ftb_abi *abi = s->abi;
+    size_t left = (size_t)(s->end - s->cur);
+    *ends_page = 1;
+    if (left < HEADER)
+        return left == 0 ? FTB_OK : FTB_HEADER_CUT;
+    record r = read_record(s, s->cur, left, s->ts);
+    if (r.status != FTB_OK || r.ends_page)
+        return r.status;
+    if (r.payload != NULL && r.len < (uint64_t)abi->type_offset + abi->type_size)
+        return FTB_TYPE_MISSING;
+    *ends_page = 0;
+    s->ts = r.ts;
+    s->cur += r.total;
+    if (r.payload == NULL)
+        return FTB_OK;
+    uint32_t id = event_id(abi, r.payload);
+    uint16_t slot = id < FTB_N_IDS ? select->slot_of[id] : FTB_NO_SLOT;
+    uint16_t stream = (uint16_t)(s->index | (s->lost_pending ? FTB_LOST_BEFORE : 0));
+    put(out, out->n, r.ts, r.payload, ftb_meta((uint32_t)r.len, slot, stream));
+    out->n += slot != FTB_NO_SLOT;
+    if (s->lost_pending)
+        end_of_gap(s, r.ts, report);
+    s->lost_pending = 0;
+    s->data_ts = r.ts;
+    s->events++;
+    return FTB_OK;
+}
+
+/* Walk the open page until it ends or the batch is full. */
 static int walk_page(ftb_stream *s, const ftb_select *select, ftb_batch *out, ftb_report *report)
 {
-    if (s->abi->old_header)
-        return s->abi->big_endian ? walk(s, select, out, report, 1, 1) : walk(s, select, out, report, 0, 1);
-    return s->abi->big_endian ? walk(s, select, out, report, 1, 0) : walk(s, select, out, report, 0, 0);
+    const ftb_abi *abi = s->abi;
+    /* the shortest payload, one word, holds the id: the fast path need not look */
+    const int fast = !abi->old_header && abi->type_size == 2 && abi->type_offset <= 2;
+    while (out->n < FTB_BATCH) {
+        if (fast && !s->lost_pending && abi->big_endian)
+            walk_short(s, select, out, 1);
+        else if (fast && !s->lost_pending)
+            walk_short(s, select, out, 0);
+        if (out->n == FTB_BATCH)
+            break;
+        int ends_page;
+        int status = walk_one(s, select, out, report, &ends_page);
+        if (ends_page)
+            return close_page(s, status, s->cur, report);
+    }
+    return FTB_OK;
 }
 
 /* ---- selection on what only needs the ref ---- */
@@ -358,7 +410,8 @@ static int ref_wanted(const ftb_stream *s, const ftb_select *select, const ftb_b
         return 0;
     if (select->pid_width == 0)
         return 1;
-    if (b->len[i] < select->pid_width || b->len[i] - select->pid_width < select->pid_offset)
+    uint32_t len = ftb_len(b, i);
+    if (len < select->pid_width || len - select->pid_width < select->pid_offset)
         return 0;
     return pid_wanted(select, (int32_t)ftb_load(b->data[i] + select->pid_offset, select->pid_width, s->abi->big_endian));
 }
@@ -381,9 +434,7 @@ static void drop_unwanted(const ftb_stream *s, const ftb_select *select, ftb_bat
     for (uint32_t i = from; i < b->n; i++) {
         b->ts[n] = b->ts[i];
         b->data[n] = b->data[i];
-        b->len[n] = b->len[i];
-        b->slot[n] = b->slot[i];
-        b->stream[n] = b->stream[i];
+        b->meta[n] = b->meta[i];
         n += (uint32_t)ref_wanted(s, select, b, i);
     }
     b->n = n;
@@ -402,8 +453,11 @@ int ftb_scan(ftb_stream *s, const ftb_select *select, ftb_batch *out, ftb_report
             continue;
         }
         uint32_t from = out->n;
-        if (walk_page(s, select, out, report) != FTB_OK)
-            return FTB_NO_MEMORY;
+        int status = walk_page(s, select, out, report);
+        if (s->events > 0)
+            s->last_ts = corrected(s->clock, s->data_ts);
+        if (status != FTB_OK)
+            return status;
         if (correct)
             ftb_clock_apply_all(s->clock, out->ts + from, out->n - from);
         if (filter)

@@ -73,19 +73,44 @@ void ftb_clock_apply_all(const ftb_clock *clock, int64_t *ts, uint32_t n);
 
 /* A batch of record refs: parallel arrays that stay in cache. */
 #define FTB_BATCH 1024
+#define FTB_N_IDS 0x10000u /* common_type is a u16 (K:trace_events.h) */
 #define FTB_NO_SLOT 0xffffu
 #define FTB_NO_PLAN 0xffffu
-#define FTB_LOST_BEFORE 0x8000u /* in stream[]: events were lost just before this record */
+#define FTB_LOST_BEFORE 0x8000u /* in the stream part of meta[]: events were lost just before this record */
 #define FTB_MAX_STREAMS 0x8000u
 
 typedef struct {
     uint32_t n;
     int64_t ts[FTB_BATCH];
     const uint8_t *data[FTB_BATCH]; /* the payload, event fields start at offset 0 */
-    uint32_t len[FTB_BATCH];
-    uint16_t slot[FTB_BATCH];
-    uint16_t stream[FTB_BATCH];
+    uint64_t meta[FTB_BATCH];       /* length of the payload, slot and stream in one word: one store, one compare */
 } ftb_batch;
+
+static inline uint64_t ftb_meta(uint32_t len, uint16_t slot, uint16_t stream)
+{
+    return (uint64_t)len << 32 | (uint64_t)slot << 16 | stream;
+}
+
+static inline uint32_t ftb_len(const ftb_batch *b, uint32_t k)
+{
+    return (uint32_t)(b->meta[k] >> 32);
+}
+
+static inline uint16_t ftb_slot(const ftb_batch *b, uint32_t k)
+{
+    return (uint16_t)(b->meta[k] >> 16);
+}
+
+/* Index of its stream, without the mark. */
+static inline uint32_t ftb_stream_index(const ftb_batch *b, uint32_t k)
+{
+    return (uint32_t)(b->meta[k] & ~(uint64_t)FTB_LOST_BEFORE) & 0xffff;
+}
+
+static inline int ftb_is_after_loss(const ftb_batch *b, uint32_t k)
+{
+    return (b->meta[k] & FTB_LOST_BEFORE) != 0;
+}
 
 typedef struct {
     uint64_t offset; /* in the file: segment offset plus place in the segment */
@@ -110,6 +135,8 @@ typedef struct {
 } ftb_column;
 
 int ftb_column_reserve(ftb_column *column, size_t extra);
+/* The same with a guess of the final size in bytes, so that a column is not moved as it grows; 0: no guess. */
+int ftb_column_reserve_for(ftb_column *column, size_t extra, size_t expected);
 int ftb_column_append(ftb_column *column, const void *bytes, size_t n);
 void ftb_column_trim(ftb_column *column);
 void ftb_column_free(ftb_column *column);
@@ -117,9 +144,7 @@ void ftb_column_free(ftb_column *column);
 /* Which records are wanted. */
 struct ftb_filter;
 typedef struct {
-    const uint16_t *slot_of; /* event id -> slot, or FTB_NO_SLOT */
-    uint32_t n_ids;
-    uint16_t other;      /* slot of ids at or above n_ids */
+    const uint16_t *slot_of; /* FTB_N_IDS entries: event id -> slot, or FTB_NO_SLOT */
     uint8_t has_window;  /* keep start <= ts < end */
     uint8_t pid_width;   /* bytes of common_pid; 0: no pid filter */
     uint32_t pid_offset; /* of common_pid */
@@ -142,11 +167,13 @@ typedef struct {
     const uint8_t *data;
     size_t size;
     uint64_t file_offset;
+    uint64_t consumed; /* bytes of earlier segments */
     /* state of the walk */
     size_t next_page;
     size_t page; /* start of the page that cur is in */
     const uint8_t *cur, *end;
-    uint64_t ts; /* raw */
+    uint64_t ts;      /* raw, running */
+    uint64_t data_ts; /* raw, of the last data record */
     uint8_t in_page, clipped, lost_pending, backwards;
     int64_t last_ts; /* corrected, of the last data record; INT64_MIN before the first */
     /* what was seen */
@@ -261,6 +288,8 @@ typedef struct {
 typedef struct {
     const ftb_stream *streams; /* for cpu and buffer */
     const ftb_comms *comms;
+    uint32_t n_streams;
+    uint64_t total_bytes; /* of all streams, to guess final sizes from progress; 0: not known, or not to be guessed */
 } ftb_gather_context;
 
 /* Append rows for the n records whose places in `batch` are `index` (NULL: 0..n-1). */

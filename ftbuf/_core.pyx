@@ -14,6 +14,7 @@ NEED_SEGMENT = FTB_NEED_SEGMENT
 DONE = FTB_DONE
 BATCH = FTB_BATCH
 NO_SLOT = FTB_NO_SLOT
+N_IDS = FTB_N_IDS
 NO_PLAN = FTB_NO_PLAN
 MAX_STREAMS = FTB_MAX_STREAMS
 OP_TS, OP_CPU, OP_BUFFER, OP_SLOT, OP_COMM = FTB_OP_TS, FTB_OP_CPU, FTB_OP_BUFFER, FTB_OP_SLOT, FTB_OP_COMM
@@ -156,12 +157,12 @@ cdef class Decoder:
     abis : list of (subbuf_size, data_offset, commit_size, type_offset, type_size, big_endian, old_header)
     clocks : list of (mult, shift, hz, offset, interpolate, samples)
     streams : list of (cpu, buffer, index into abis, index into clocks)
-    slot_of : uint16 array, event id -> slot
-    other : slot of ids beyond it
+    slot_of : uint16 array of N_IDS entries, event id -> slot
     n_slots : number of slots
     window : (start, end) or None
     pids : (sorted int32 array, offset, width) or None
     comms : int32 array, pid -> code, or None
+    total_bytes : of what will be fed, when everything is to be decoded at once: columns are then sized by progress
     """
 
     cdef ftb_decoder d
@@ -174,7 +175,8 @@ cdef class Decoder:
     cdef list segments      # the current segment of each stream
     cdef list dictionaries
 
-    def __cinit__(self, abis, clocks, streams, slot_of, unsigned other, unsigned n_slots, window=None, pids=None, comms=None):
+    def __cinit__(self, abis, clocks, streams, slot_of, unsigned n_slots, window=None, pids=None, comms=None,
+                  uint64_t total_bytes=0):
         cdef uint32_t i, n = len(streams)
         cdef ftb_stream *s
         if n > <uint32_t>FTB_MAX_STREAMS:
@@ -203,9 +205,11 @@ cdef class Decoder:
             s.index = i
             s.last_ts = INT64_MIN
             s.batch = &self.batches[i]
-        self.select(slot_of, other, window, pids)
+        self.select(slot_of, window, pids)
         self.d.context.streams = self.d.merge.streams
         self.d.context.comms = &self.comms
+        self.d.context.n_streams = n
+        self.d.context.total_bytes = total_bytes
         if comms is not None:
             self.comms.code_of_pid = <const int32_t *>self.borrow(comms)
             self.comms.n_pids = len(comms)
@@ -215,11 +219,11 @@ cdef class Decoder:
         self.keep.append(pages)
         return pages.view.buf
 
-    cdef int select(self, slot_of, unsigned other, window, pids) except -1:
+    cdef int select(self, slot_of, window, pids) except -1:
         cdef ftb_select *select = &self.d.select
         select.slot_of = <const uint16_t *>self.borrow(slot_of)
-        select.n_ids = len(slot_of)
-        select.other = other
+        if len(slot_of) != FTB_N_IDS:
+            raise ValueError(f"slot_of has {len(slot_of)} entries, not {FTB_N_IDS}")
         if window is not None:
             select.has_window = 1
             select.start, select.end = window
@@ -530,16 +534,16 @@ cdef class Records:
             raise StopIteration
         i = self.pos
         self.pos += 1
-        stream = b.stream[i] & ~<uint32_t>FTB_LOST_BEFORE
+        stream = ftb_stream_index(b, i)
         record = self.cls.__new__(self.cls)
         record.ts = b.ts[i]
         record.cpu = self.decoder.d.merge.streams[stream].cpu
         record.buffer = self.decoder.d.merge.streams[stream].buffer
-        record.info = self.info(b.slot[i])
+        record.info = self.info(ftb_slot(b, i))
         record.owner = self.decoder.segments[stream]
         record.data = b.data[i]
-        record.size = b.len[i]
-        if b.stream[i] & FTB_LOST_BEFORE:
+        record.size = ftb_len(b, i)
+        if ftb_is_after_loss(b, i):
             record.lost = self.next_loss(stream, b.ts[i])
         return record
 

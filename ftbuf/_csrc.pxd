@@ -36,6 +36,7 @@ cdef extern from "ftbuf.h" nogil:
     int64_t ftb_clock_apply(const ftb_clock *clock, uint64_t raw)
 
     int FTB_BATCH
+    int FTB_N_IDS
     int FTB_NO_SLOT
     int FTB_NO_PLAN
     int FTB_LOST_BEFORE
@@ -45,9 +46,12 @@ cdef extern from "ftbuf.h" nogil:
         uint32_t n
         int64_t *ts
         const uint8_t **data
-        uint32_t *len
-        uint16_t *slot
-        uint16_t *stream
+        uint64_t *meta
+
+    uint32_t ftb_len(const ftb_batch *b, uint32_t k)
+    uint16_t ftb_slot(const ftb_batch *b, uint32_t k)
+    uint32_t ftb_stream_index(const ftb_batch *b, uint32_t k)
+    bint ftb_is_after_loss(const ftb_batch *b, uint32_t k)
 
     ctypedef struct ftb_column:
         uint8_t *data
@@ -59,8 +63,6 @@ cdef extern from "ftbuf.h" nogil:
 
     ctypedef struct ftb_select:
         const uint16_t *slot_of
-        uint32_t n_ids
-        uint16_t other
         uint8_t has_window
         uint8_t pid_width
         uint32_t pid_offset
@@ -161,6 +163,8 @@ cdef extern from "ftbuf.h" nogil:
     ctypedef struct ftb_gather_context:
         const ftb_stream *streams
         const ftb_comms *comms
+        uint32_t n_streams
+        uint64_t total_bytes
 
     ctypedef struct ftb_decoder:
         ftb_merge merge

@@ -206,8 +206,7 @@ class Driver:
 class Request:
     """What to decode: event ids to slots, slots to plans, plans to columns."""
 
-    slot_of: np.ndarray  # uint16: event id -> slot
-    other: int  # slot of ids beyond
+    slot_of: np.ndarray  # uint16, one per possible event id -> slot
     n_slots: int
     plan_of_slot: np.ndarray  # uint16
     plans: list[tuple[int, int, list[ColumnPlan]]]  # min_len, big_endian, columns
@@ -230,17 +229,17 @@ class Run:
     """One pass over some streams."""
 
     def __init__(self, sources: Sequence[Source], window: Window, request: Request, judge: Judge,
-                 pieces: Sequence[Piece] | None = None) -> None:
+                 pieces: Sequence[Piece] | None = None, *, at_once: bool = True) -> None:
         self.sources = sources
         self.request = request
         self.judge = judge
         self.window = window
         self.pieces = pieces if pieces is not None else [clip(s, window) for s in sources]
         self.driver = Driver(sources, self.pieces, judge)
-        self.decoder = self.make_decoder()
+        self.decoder = self.make_decoder(sum(map(piece_bytes, sources, self.pieces)) if at_once else 0)
         self.done = False
 
-    def make_decoder(self) -> Any:
+    def make_decoder(self, total_bytes: int) -> Any:
         abis = sorted({s.abi for s in self.sources})
         clocks: list[ClockSpec] = []
         for s in self.sources:
@@ -248,8 +247,8 @@ class Run:
                 clocks.append(s.clock)
         streams = [(s.stream.cpu, s.buffer, abis.index(s.abi), clocks.index(s.clock)) for s in self.sources]
         r = self.request
-        return _core.Decoder(abis, clocks, streams, r.slot_of, r.other, r.n_slots, self.window.bounds(), self.pid_filter(),
-                             r.comm_codes)
+        return _core.Decoder(abis, clocks, streams, r.slot_of, r.n_slots, self.window.bounds(), self.pid_filter(),
+                             r.comm_codes, total_bytes)
 
     def pid_filter(self) -> tuple[np.ndarray, int, int] | None:
         if self.window.pids is None:
@@ -290,6 +289,13 @@ class Run:
         while self.step(STEP):
             pass
         return self
+
+
+def piece_bytes(source: Source, piece: Piece) -> int:
+    sizes = [segment.size for segment in source.stream.segments[piece.first:piece.last]]
+    if sizes and piece.stop is not None:
+        sizes[-1] = min(sizes[-1], piece.stop)
+    return max(sum(sizes) - piece.start, 0)
 
 
 def clip(source: Source, window: Window) -> Piece:
@@ -386,7 +392,7 @@ def iterate(sources: Sequence[Source], window: Window, make: MakeRequest, errors
             ) -> Iterator[list[dict[str, ColumnData]]]:
     """Decode in steps of about `rows` records, in bounded memory."""
     judge = Judge(errors)
-    run = Run(sources, window, make(), judge)
+    run = Run(sources, window, make(), judge, at_once=False)
     run.set_plans()
     more = True
     while more:

@@ -189,21 +189,21 @@ class Recording:
         """One table per event asked for, each with its columns."""
         for fmt, columns in wanted:
             event_plan(fmt, columns, self.names)  # a name that is not there is said before anything is read
-        slot_of = np.full(max((f.id for f, _ in wanted), default=0) + 1, _core.NO_SLOT, np.uint16)
+        slot_of = np.full(_core.N_IDS, _core.NO_SLOT, np.uint16)
         plans = []
         big = int(self.container.big_endian)
         for slot, (fmt, columns) in enumerate(wanted):
             slot_of[fmt.id] = slot
             plans.append((fixed_length(fmt), big, event_plan(fmt, columns, self.names)))
         n = len(wanted)
-        return Request(slot_of, _core.NO_SLOT, n, np.arange(n, dtype=np.uint16), plans, self.comm_codes,
+        return Request(slot_of, n, np.arange(n, dtype=np.uint16), plans, self.comm_codes,
                        self.common_place("common_pid"))
 
     def all_slots(self, pairs: Sequence[tuple[str, str]] | None = None) -> tuple[np.ndarray, list[tuple[str, str] | None]]:
         """(id -> slot, what each slot is) for all events or those of `pairs`; the last slot, None, is for ids without a format."""
         ids = {i: pair for i, pair in self.id_index.items() if pairs is None or pair in set(pairs)}
         unknown = len(ids)
-        slot_of = np.full(max(ids, default=0) + 1, unknown if pairs is None else _core.NO_SLOT, np.uint16)
+        slot_of = np.full(_core.N_IDS, unknown if pairs is None else _core.NO_SLOT, np.uint16)
         slots: list[tuple[str, str] | None] = []
         for i, pair in ids.items():
             slot_of[i] = len(slots)
@@ -213,9 +213,8 @@ class Recording:
     def slots_request(self, pairs: Sequence[tuple[str, str]] | None = None) -> tuple[Request, list[tuple[str, str] | None]]:
         """Count or reference records of all events (or some), with no columns."""
         slot_of, slots = self.all_slots(pairs)
-        other = len(slots) - 1 if pairs is None else _core.NO_SLOT
         no_plan = np.full(len(slots), _core.NO_PLAN, np.uint16)
-        return Request(slot_of, other, len(slots), no_plan, [], None, self.common_place("common_pid")), slots
+        return Request(slot_of, len(slots), no_plan, [], None, self.common_place("common_pid")), slots
 
     def timeline_request(self, pairs: Sequence[tuple[str, str]] | None = None) -> Request:
         """One table for all events (or some): header columns and the event's name."""

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct {
     uint8_t *all;
@@ -17,7 +18,7 @@ typedef struct {
     uint8_t *segment;
 } input;
 
-static uint16_t slot_of[0xffff];
+static uint16_t slot_of[FTB_N_IDS];
 static ftb_batch out;
 
 static void *need(void *p)
@@ -41,10 +42,10 @@ static void feed(input *in, ftb_stream *s, size_t segment_size)
 static void print_batch(const ftb_stream *streams, const ftb_batch *b)
 {
     for (uint32_t i = 0; i < b->n; i++) {
-        uint32_t k = b->stream[i] & ~FTB_LOST_BEFORE;
+        uint32_t k = ftb_stream_index(b, i);
         const ftb_stream *s = &streams[k];
         printf("E %" PRIu32 " %" PRIu64 " %" PRIu32 " %" PRId64 " %u\n", k, s->file_offset + (uint64_t)(b->data[i] - s->data),
-               b->len[i], b->ts[i], b->slot[i]);
+               ftb_len(b, i), b->ts[i], ftb_slot(b, i));
     }
 }
 
@@ -63,7 +64,7 @@ static void run(const ftb_abi *abi, input *inputs, uint32_t n, size_t segment_si
     ftb_stream *streams = need(calloc(n, sizeof *streams));
     ftb_batch *batches = need(calloc(n, sizeof *batches));
     uint32_t *heap = need(calloc(n, sizeof *heap));
-    ftb_select select = {.slot_of = slot_of, .n_ids = 0xffff, .other = 0xfffe};
+    ftb_select select = {.slot_of = slot_of};
     ftb_report report = {0};
     ftb_merge m = {.streams = streams, .n_streams = n, .heap = heap};
     for (uint32_t i = 0; i < n; i++) {
