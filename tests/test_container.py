@@ -15,7 +15,7 @@ from corpus_data import file_cases
 from filebuilder import BufferSpec, TraceDat, u64s
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pagebuilder import Page, make_abi, make_format
+from pagebuilder import Page, header_page_text, make_abi, make_format
 from pagebuilder import format_text as text_of
 from tracedat_dump import check_options, check_summary
 
@@ -35,7 +35,8 @@ from ftbuf.container.options import (
     c_integer,
     selected_clock,
 )
-from ftbuf.container.pages import make_header_page, page_layout, with_subbuf_size
+from ftbuf.container.pages import page_layout, with_subbuf_size
+from ftbuf.container.write import write_tracedat
 from ftbuf.errors import (
     ClosedError,
     CompressionError,
@@ -424,7 +425,7 @@ def test_statistics_are_given_to_their_buffer():
 
 
 def test_header_page_texts():
-    text = make_header_page(4, 12, 8192)
+    text = header_page_text(make_abi(long_size=4, subbuf_size=8192))
     layout = page_layout(text)
     assert (layout.long_size, layout.data_offset, layout.subbuf_size) == (4, 12, 8192)
     assert page_layout(with_subbuf_size(text, 65536)).subbuf_size == 65536
@@ -541,16 +542,51 @@ def test_missing_instance_of_version_6():
 
 def test_missing_options_of_version_7():
     built = build()
-    container = open_container(built.cut(".cpu1", 10))
+    container = open_container(built.cut(".flyrecord.section_size", 3))
     assert container.buffers == []
     (problem,) = container.problems
-    assert problem.status == "truncated"
+    assert (problem.status, problem.cpu) == ("truncated", -1)
     assert "options" in problem.detail
     offset, size = built.marks["options0.next"]
-    assert problem.bytes == built.marks[".cpu1"][0] + 10 - offset - size
+    assert problem.bytes == built.marks[".flyrecord.section_size"][0] + 3 - offset - size
     assert container.kallsyms()
     with pytest.raises(TruncatedError, match="header info cannot be found"):
         open_container(built.cut("kallsyms", 3))
+
+
+STATS = [(2, b"CPU: 0\nentries: 5\nread events: 0\n"), (2, b"CPU: 1\nentries: 0\nread events: 0\n"),
+         (2, b"CPU: 2\nentries: 0\nread events: 50\n"), (2, b"\nBuffer: inst\n\n"), (2, b"CPU: 7\nentries: 10\n")]
+
+
+@pytest.mark.parametrize("abi", [LITTLE, BIG], ids=["little", "big"])
+@pytest.mark.parametrize("compression", ["none", "zlib", "zstd"])
+def test_missing_pages_of_version_7(compression, abi):
+    """The table of a buffer stands behind its pages: what is left of them is found without it."""
+    specs = [BufferSpec("", {0: pages(abi, 23, 5), 2: pages(abi, 12)}), BufferSpec("inst", {7: pages(abi, 12)})]
+    built = build(7, compression, abi, buffers=specs, options=STATS)
+    cut = built.cut(".cpu2" if compression == "none" else ".cpu2.chunk1", 4096 + 50 if compression == "none" else 20)
+    container = open_container(cut)
+    (buffer,) = container
+    assert (buffer.name, buffer.clock, buffer.subbuf_size) == ("", "local", 4096)
+    assert [s.cpu for s in buffer.streams] == [0, 2]
+    assert loaded(buffer.streams[0]) == pages(abi, 23, 5)
+    left = 4096 + 50 if compression == "none" else 40960
+    assert loaded(buffer.streams[1]) == pages(abi, 12)[:left]
+    (problem,) = container.problems
+    assert "CPU numbers are a guess" in problem.detail
+    if compression != "none":
+        assert [p.status for p in buffer.streams[1].problems] == ["truncated"]
+
+
+def test_missing_pages_of_an_instance_of_version_7():
+    source = open_container(build(options=STATS).data)
+    file = io.BytesIO()
+    write_tracedat(file, source, compression="zstd")  # with a table after each buffer, as trace-cmd writes them
+    container = open_container(file.getvalue()[:-20])
+    assert [b.name for b in container] == ["", "inst"]
+    assert [s.cpu for s in container.buffers[1].streams] == [7]
+    assert loaded(container.buffers[1].streams[0]) == pages(LITTLE, 12, 2)
+    assert container.buffers[1].stats == {7: b"entries: 10\n"}
 
 
 def test_loops_of_options_sections():

@@ -21,12 +21,3 @@ def with_subbuf_size(header_page: bytes, subbuf_size: int) -> bytes:
         return header_page
     size = subbuf_size - layout.data_offset
     return re.sub(rb"(\bdata;\s*offset:\d+;\s*size:)\d+", rb"\g<1>%d" % size, header_page, count=1)
-
-
-def make_header_page(long_size: int, data_offset: int, subbuf_size: int) -> bytes:
-    """A header_page text for pages whose layout is known otherwise."""
-    size = subbuf_size - data_offset
-    return (b"\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n"
-            b"\tfield: local_t commit;\toffset:8;\tsize:%d;\tsigned:1;\n"
-            b"\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n"
-            b"\tfield: char data;\toffset:%d;\tsize:%d;\tsigned:0;\n") % (long_size, data_offset, size)

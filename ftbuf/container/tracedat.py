@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import NoReturn
 
@@ -33,6 +34,7 @@ from .options import (
     selected_clock,
 )
 from .pages import MAX_SUBBUF, page_layout, with_subbuf_size
+from .recover import find_cpus
 from .streams import ChunkStream, PlainStream
 
 MAGIC = b"\x17\x08\x44tracing"
@@ -57,6 +59,7 @@ class TraceDat(Container):
         self._text_at: tuple[int, bool] | None = None  # (offset, whether it is a v7 section)
         self.compression = "none"
         self.cpu_count = 0  # as the file states it
+        self._lost: tuple[int, int] | None = None  # version 7: where its chain of options ended early, and the problem
         cursor = self._read_start()
         if self.version < 7:
             self._read_v6(cursor)
@@ -249,6 +252,31 @@ class TraceDat(Container):
         for option in self._values(OptionId.BUFFER):
             if isinstance(option.value, BufferOption):
                 self._add_v7_buffer(option.value)
+        if self._lost is not None:
+            self._recover_buffer(*self._lost)
+
+    def _recover_buffer(self, offset: int, problem: int) -> None:
+        """Find the pages of the buffer at `offset`, the table of which is missing."""
+        layout = page_layout(self.header_page)
+        if layout is None:
+            return
+        groups: list[tuple[str, dict[int, str]]] = [("", {})]  # the statistics, in the order of the buffers
+        for stat in (option.value for option in self._values(OptionId.CPUSTAT)):
+            if stat.buffer is not None:
+                groups.append((stat.buffer, {}))
+            elif stat.cpu is not None:
+                groups[-1][1][stat.cpu] = stat.text
+        known = {buffer.name for buffer in self.buffers}
+        name, stats = next((group for group in groups if group[0] not in known), ("?", {}))
+        align = self.page_size or layout.subbuf_size
+        flags, cpus = find_cpus(self.source, offset, layout, self.big_endian, align, stats)
+        if not cpus or (flags & COMPRESSED and self.compression == "none"):
+            return
+        clock = selected_clock(self.tracing_file("trace_clock") or b"")
+        self._add_v7_buffer(BufferOption(offset, name, clock, layout.subbuf_size, tuple(cpus)))
+        lost = self.problems[problem]
+        detail = f"{lost.detail}; the pages before it were found without their table: CPU numbers are a guess"
+        self.problems[problem] = replace(lost, detail=detail, buffer=name, bytes=0)
 
     def _nothing_known(self, what: str) -> NoReturn:
         for problem in self.problems:
@@ -272,6 +300,7 @@ class TraceDat(Container):
                 end, offset = offset + 16 + section.pos, next_offset
             except DamageError as error:
                 self._problem(error.status, offset, str(error), max(0, self.source.size - end) if end else 0)
+                self._lost = (end, len(self.problems) - 1) if end else None
                 return
             except FormatError as error:
                 self._problem(METADATA, offset, str(error))
