@@ -175,4 +175,5 @@ def reader(field: Field, big_endian: bool) -> Any:
     if op[0] == _core.OP_FIXED:  # one reader serves arrays inside the record and elsewhere
         op = (_core.OP_LIST, *op[1:])
     as_bytes = op[0] == _core.OP_LIST and (field.kind is Kind.OPAQUE or (field.element_size == 1 and not field.signed))
-    return _core.FieldReader(op, field.offset + fixed_size(field), big_endian, as_bytes)
+    need = field.offset + fixed_size(field) if fixed_size(field) else 0  # a tail that is not there is empty
+    return _core.FieldReader(op, need, big_endian, as_bytes)

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from corpus_data import HAVE_CORPUS, Recording, recording_names, unpack
+from hypothesis import HealthCheck, settings
+
+slow = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture)
+settings.register_profile("usual", deadline=None, suppress_health_check=slow)
+settings.register_profile("deep", max_examples=3000, deadline=None, suppress_health_check=slow)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

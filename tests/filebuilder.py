@@ -169,7 +169,8 @@ class _Writer:
             self.put_bytes(data, mark)
         top = next((b for b in spec.buffers if not b.name), BufferSpec())
         instances = [b for b in spec.buffers if b.name]
-        self.put(max(top.pages, default=-1) + 1, 4, "cpus")
+        self.cpus = range(max((cpu for b in spec.buffers for cpu in b.pages), default=-1) + 1)  # the same in all tables
+        self.put(len(self.cpus), 4, "cpus")
         if spec.latency_text is not None:
             self.put_bytes(b"latency  \0", "tag")
             self.put_bytes(spec.latency_text, "latency_text")
@@ -193,14 +194,13 @@ class _Writer:
 
     def v6_buffer(self, b: BufferSpec) -> None:
         self.put_bytes(b"flyrecord\0", f"{b.name}.flyrecord")
-        cpus = range(max(b.pages, default=-1) + 1)
-        for cpu in cpus:
+        for cpu in self.cpus:
             self.put(0, 8, f"{b.name}.cpu{cpu}.offset")
             self.put(len(b.pages.get(cpu, b"")), 8, f"{b.name}.cpu{cpu}.size")
         clock = f"[{b.clock}]\n".encode()
         self.put(len(clock), 8, f"{b.name}.clock.size")
         self.put_bytes(clock, f"{b.name}.clock")
-        for cpu in cpus:
+        for cpu in self.cpus:
             self.align(b.subbuf_size)
             self.set(f"{b.name}.cpu{cpu}.offset", len(self.out))
             self.put_bytes(b.pages.get(cpu, b""), f"{b.name}.cpu{cpu}")

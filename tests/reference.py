@@ -296,7 +296,7 @@ def field_bytes(payload: bytes, f: Field, abi: Abi) -> tuple[bytes, bool]:
     if f.where is Where.INLINE:
         return payload[f.offset : f.offset + f.size], False
     if f.where is Where.TAIL:
-        return payload[f.offset :], False
+        return payload[f.offset :], f.offset > len(payload)
     if f.where is Where.SHORT_LOC:
         start, length = number(payload, f.offset, 2, abi), 0
     else:

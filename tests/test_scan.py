@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import reference as ref
 from corpus_data import ROOT
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import abis, streams
 
@@ -98,19 +98,12 @@ def check(scanner, abi, data, pages_per_segment):
     assert [x for x in lines if x[0] == "X"] == ["X done"]
 
 
-HARD = settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-)
-
-
-@HARD
 @given(st.data())
 def test_one_stream(scanner, data):
     abi = data.draw(abis)
     check(scanner, abi, [data.draw(streams(abi))], data.draw(st.integers(1, 3)))
 
 
-@HARD
 @given(st.data())
 def test_merge(scanner, data):
     abi = data.draw(abis)
@@ -118,7 +111,6 @@ def test_merge(scanner, data):
     check(scanner, abi, many, data.draw(st.integers(1, 3)))
 
 
-@HARD
 @given(st.data())
 def test_noise(scanner, data):
     """Bytes of no meaning behind a plausible header."""

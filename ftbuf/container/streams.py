@@ -41,7 +41,8 @@ class PlainStream(Stream):
         missing = size - there
         unusable = missing + (tail if tail <= data_offset else 0)
         detail = f"{missing} of {size} bytes are missing" if missing else f"{tail} bytes are no sub-buffer"
-        self.problems = (Problem(cpu, offset + there, TRUNCATED, unusable, buffer, detail),) if unusable else ()
+        first = offset + (whole if tail <= data_offset else there)  # byte that cannot be used
+        self.problems = (Problem(cpu, first, TRUNCATED, unusable, buffer, detail),) if unusable else ()
 
     def load(self, index: int) -> memoryview:
         segment = self.segments[index]
