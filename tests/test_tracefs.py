@@ -141,7 +141,7 @@ def test_pages_cut_short(root):
     path.write_bytes(path.read_bytes()[:4096 + 9])
     stream = open_container(root).buffers[0].streams[0]
     assert [s.size for s in stream.segments] == [4096]
-    assert [(p.cpu, p.offset, p.bytes, p.status) for p in stream.problems] == [(0, 4105, 9, "truncated")]
+    assert [(p.cpu, p.offset, p.bytes, p.status) for p in stream.problems] == [(0, 4096, 9, "truncated")]
 
 
 # -- byte order --------------------------------------------------------------------------------------------------------
