@@ -1,0 +1,40 @@
+"""python -m bench [kernels|startup ...]: results are ratios from one run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from . import kernels, startup
+
+PARTS = {"kernels": kernels.run, "startup": startup.run}
+
+
+def show(value: Any) -> str:
+    return f"{value:.2f}" if isinstance(value, float) else str(value)
+
+
+def print_table(rows: list[dict[str, Any]]) -> None:
+    names = list(rows[0])
+    cells = [names, *([show(row[n]) for n in names] for row in rows)]
+    widths = [max(len(line[i]) for line in cells) for i in range(len(names))]
+    for line in cells:
+        print("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)))
+
+
+def main(names: list[str]) -> int:
+    unknown = [n for n in names if n not in PARTS]
+    if unknown:
+        print(f"no part named {', '.join(unknown)}; there are {', '.join(PARTS)}", file=sys.stderr)
+        return 2
+    print(f"{os.cpu_count()} cores, Python {sys.version.split()[0]}")
+    for name in names or PARTS:
+        print(f"\n{name}")
+        result = PARTS[name]()
+        print_table(result if isinstance(result, list) else [result])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

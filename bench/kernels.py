@@ -1,0 +1,60 @@
+"""Scan and full decode against memcpy of the same bytes and against the limit L.
+
+L = (bytes in + bytes out) / (2 * bytes in) times memcpy: the time it takes to move what a decode must move.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ftbuf.engine import Judge, Run, Window
+from ftbuf.table import ColumnData
+
+from .data import Workload, workloads
+from .measure import copy_fresh, copy_touched, side_by_side
+
+SIZES = {"memory": 200 << 20, "cache": 256 << 10}
+IN_CACHE_REPEATS = 64
+
+
+def scan(load: Workload) -> int:
+    request, _ = load.recording.slots_request()
+    run = Run([load.source], Window(), request, Judge("skip")).to_end()
+    return int(run.decoder.stream_stats()[0][1])
+
+
+def decode(load: Workload) -> list[dict[str, ColumnData]]:
+    request = load.recording.events_request([(fmt, None) for fmt in load.events])
+    return Run([load.source], Window(), request, Judge("skip")).to_end().take()
+
+
+def stored_bytes(column: Any) -> int:
+    arrays = (getattr(column, name, None) for name in ("values", "codes", "ends"))
+    return sum(a.nbytes for a in arrays if a is not None)
+
+
+def measure(load: Workload, where: str) -> dict[str, Any]:
+    size = SIZES[where]
+    load = load.resized(size)
+    data = load.pages
+    out = sum(stored_bytes(c) for plan in decode(load) for c in plan.values())
+    events = scan(load)
+    again = IN_CACHE_REPEATS if where == "cache" else 1
+
+    def times(work: Any) -> Any:
+        return lambda: [work() for _ in range(again)]
+
+    seconds = side_by_side({"touched": times(copy_touched(data)), "fresh": times(copy_fresh(data)),
+                            "scan": times(lambda: scan(load)), "decode": times(lambda: decode(load))})
+    limit = (data.nbytes + out) / (2 * data.nbytes)
+    return {"workload": load.name, "from": where, "MB": data.nbytes / 1e6, "events": events, "out/in": out / data.nbytes,
+            "memcpy GB/s": data.nbytes * again / seconds["touched"] / 1e9,
+            "fresh GB/s": data.nbytes * again / seconds["fresh"] / 1e9,
+            "scan/memcpy": seconds["scan"] / seconds["touched"], "scan ns": seconds["scan"] / again / events * 1e9,
+            "decode/memcpy": seconds["decode"] / seconds["touched"], "decode/fresh": seconds["decode"] / seconds["fresh"],
+            "L": limit, "decode/L": seconds["decode"] / seconds["fresh"] / limit,
+            "decode ns": seconds["decode"] / again / events * 1e9}
+
+
+def run() -> list[dict[str, Any]]:
+    return [measure(load, where) for load in workloads() for where in SIZES]
