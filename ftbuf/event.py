@@ -29,6 +29,7 @@ class Event(Record):
 
     @property
     def comm(self) -> str:
+        """Name of the task, ``"<...>"`` when it was not recorded."""
         comm: str = self.info.context.comm(self.pid)
         return comm
 
@@ -37,6 +38,7 @@ class Event(Record):
         return [f.name for f in self.format.own_fields]
 
     def items(self) -> Iterator[tuple[str, Any]]:
+        """(name, value) of the event's own fields."""
         return ((name, self[name]) for name in self.keys())
 
     def __str__(self) -> str:

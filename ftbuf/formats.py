@@ -60,10 +60,12 @@ class EventFormat:
 
     @property
     def common_fields(self) -> tuple[Field, ...]:
+        """Those that every event begins with."""
         return tuple(f for f in self.fields if f.is_common)
 
     @property
     def own_fields(self) -> tuple[Field, ...]:
+        """Those that are this event's alone."""
         return tuple(f for f in self.fields if not f.is_common)
 
     def find(self, name: str, *, located: bool = False) -> Field | None:

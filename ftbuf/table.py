@@ -164,10 +164,12 @@ class Table:
 
     @property
     def column_names(self) -> list[str]:
+        """Names of the columns, in their order."""
         return list(self._names)
 
     @property
     def num_rows(self) -> int:
+        """Length of every column."""
         return sum(len(next(iter(b.values()))) for b in self._batches if b)
 
     def __len__(self) -> int:
@@ -209,10 +211,12 @@ class Table:
         return pd.DataFrame({name: self.column(name).to_pandas() for name in self._names}, copy=False)
 
     def to_arrow(self) -> pyarrow.Table:
+        """Strings become dictionaries, varying lists large lists."""
         pa = require("pyarrow", "arrow")
         return pa.table({name: self.column(name).to_arrow() for name in self._names})
 
     def to_polars(self) -> polars.DataFrame:
+        """By way of Arrow."""
         pl = require("polars", "polars")
         return pl.from_arrow(self.to_arrow())
 

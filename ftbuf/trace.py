@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -59,14 +60,47 @@ def open(source: Any, *, errors: str = "raise", storage_options: dict[str, Any] 
 def read_events(source: Any, event: str, columns: Sequence[str] | None = None, *, start: int | None = None,
                 end: int | None = None, cpus: Iterable[int] | None = None, where: str | None = None,
                 threads: int | None = None, errors: str = "raise") -> Table:
-    """All events of one kind of a recording, in one call: see ``open``, ``Trace.window`` and ``EventView.table``."""
+    """All events of one kind of a recording, in one call.
+
+    Parameters
+    ----------
+    source, errors
+        As in ``open``.
+    event : str
+        "sched_switch", or "sched:sched_switch".
+    columns, threads
+        As in ``EventView.table``.
+    start, end, cpus, where
+        As in ``Trace.window``.
+
+    Returns
+    -------
+    Table
+    """
     with open(source, errors=errors) as trace:
         return trace[event].window(start, end, cpus=cpus, where=where).table(columns, threads=threads)
 
 
 def iterate(sources: Any, event: str, columns: Sequence[str] | None = None, *, step_size: int | str = "64 MB",
             errors: str = "raise") -> Iterator[Table]:
-    """Tables of one event, one recording after another, each in steps of bounded memory."""
+    """Tables of one event, one recording after another, each in steps of bounded memory.
+
+    Parameters
+    ----------
+    sources : what ``open`` takes, or a list of it
+        A recording that has no such event yields nothing.
+    event : str
+        "sched_switch", or "sched:sched_switch".
+    columns, step_size
+        As in ``EventView.iterate``.
+    errors : {"raise", "warn", "skip"}
+        As in ``open``.
+
+    Yields
+    ------
+    Table
+        In time order within each recording.
+    """
     for source in sources if isinstance(sources, (list, tuple)) else [sources]:
         with open(source, errors=errors) as trace:
             if event in trace:
@@ -96,15 +130,18 @@ class Selection:
 def check_time(name: str, value: Any) -> int | None:
     if value is None:
         return None
-    if isinstance(value, (float, np.floating)):
-        raise TypeError(f"{name} is an int of nanoseconds: a float cannot hold a time stamp exactly")
-    return int(value.__index__())
+    try:
+        return operator.index(value)
+    except TypeError:
+        why = ": a float cannot hold a time stamp exactly" if isinstance(value, (float, np.floating)) else ""
+        raise TypeError(f"{name} is an int of nanoseconds, not {type(value).__name__}{why}") from None
 
 
 def check_ints(name: str, values: Any) -> list[int]:
-    if isinstance(values, (int, str)):
-        raise TypeError(f"{name} is a collection of ints")
-    return [int(v.__index__()) for v in values]
+    try:
+        return [operator.index(v) for v in values]
+    except TypeError:
+        raise TypeError(f"{name} is a collection of ints") from None
 
 
 def tighter(a: int | None, b: int | None, pick: Callable[[int, int], int]) -> int | None:
@@ -279,14 +316,32 @@ class Trace(Mapping[str, "EventView"]):
 
     def window(self, start: int | None = None, end: int | None = None, *, cpus: Iterable[int] | None = None,
                pids: Iterable[int] | None = None, buffer: str | None = None, where: str | None = None) -> Trace:
-        """A cheap view of part of the trace: start <= time < end, some CPUs, tasks (by common_pid), one buffer.
+        """A cheap view of part of the trace; a view of a view is what both let through.
 
-        Times are ints of nanoseconds. Sub-buffers outside the window are not read: a CPU's are in time order.
+        Sub-buffers outside the window are not read: a CPU's are in time order.
+
+        Parameters
+        ----------
+        start, end : int, optional
+            start <= time < end, in ns on the trace clock (raw units for clocks that do not count ns).
+        cpus : collection of int, optional
+        pids : collection of int, optional
+            Tasks that were running: by ``common_pid``.
+        buffer : str, optional
+            Name of one buffer: see ``buffers``.
+        where : str, optional
+            A condition on the event's fields.
+
+        Returns
+        -------
+        Trace
 
         Raises
         ------
         TypeError
             A time is a float, which cannot hold a time stamp exactly.
+        ValueError
+            There is no such buffer.
         """
         no_filters(where)
         if buffer is not None and buffer not in self.buffers:
@@ -294,7 +349,20 @@ class Trace(Mapping[str, "EventView"]):
         return Trace(self._recording, self._selection.narrowed(start, end, cpus, pids, buffer), errors=self._errors)
 
     def records(self, events: Iterable[str] | None = None, *, where: str | None = None) -> Iterator[Event]:
-        """Events as objects, in time order over all CPUs and buffers, in bounded memory."""
+        """Events as objects, in time order over all CPUs and buffers, in bounded memory.
+
+        Parameters
+        ----------
+        events : list of str, optional
+            Names of the events wanted; None: all, also those that have no format.
+        where : str, optional
+            As in ``window``.
+
+        Yields
+        ------
+        Event
+            Valid for as long as it is kept, also after the trace is closed.
+        """
         no_filters(where)
         recording = self._open()
         request, slots = recording.slots_request(self._pairs(events))
@@ -318,12 +386,16 @@ class Trace(Mapping[str, "EventView"]):
 
         Parameters
         ----------
+        events : list of str, optional
+            Names of the events wanted.
         columns : list of str, optional
             Names that each event must have; None: all of each event's.
-        threads : int, optional
-            None: as many as pay.
-        order : {"time", "cpu"}
-            Time order over CPUs, or one CPU after another, which costs a little less.
+        threads, order
+            As in ``EventView.table``.
+
+        Returns
+        -------
+        dict of str to Table
         """
         recording = self._open()
         pairs = [recording.find(n) for n in (self.events if events is None else check_names(events))]
@@ -335,7 +407,19 @@ class Trace(Mapping[str, "EventView"]):
 
     def timeline(self, events: Iterable[str] | None = None, *, threads: int | None = None, order: str = "time"
                  ) -> Table:
-        """The header columns and the name (``event``) of all events, without payload."""
+        """The header columns and the name (``event``) of all events, without payload.
+
+        Parameters
+        ----------
+        events : list of str, optional
+            Names of the events wanted; None: all, also those that have no format.
+        threads, order
+            As in ``EventView.table``.
+
+        Returns
+        -------
+        Table
+        """
         recording, pairs = self._open(), self._pairs(events)
         if not recording.format_index:
             raise FormatError("the recording has no event formats")
@@ -401,10 +485,12 @@ class EventView:
 
     @property
     def name(self) -> str:
+        """The event's own name, without its system."""
         return self._pair[1]
 
     @property
     def system(self) -> str:
+        """The system (directory of tracefs) that the event belongs to."""
         return self._pair[0]
 
     @property
@@ -414,6 +500,7 @@ class EventView:
 
     @property
     def format(self) -> EventFormat:
+        """The event's format, parsed when first asked for."""
         return self._trace._open().format(*self._pair)
 
     @property
@@ -433,10 +520,28 @@ class EventView:
         return EventView(view, self._pair)
 
     def table(self, columns: Sequence[str] | None = None, *, threads: int | None = None, order: str = "time") -> Table:
-        """Decode the columns asked for (None: all) of every event in the view.
+        """Decode the columns asked for, of every event in the view.
 
-        Rows come in time order over CPUs, ties by buffer and CPU, each CPU's in the order of its stream;
-        ``order="cpu"``: one CPU after another.
+        Parameters
+        ----------
+        columns : list of str, optional
+            Names as in ``columns``; None: all of them.
+        threads : int, optional
+            How many threads decode at the most; None: as many as pay.
+        order : {"time", "cpu"}
+            Rows in time order over CPUs (ties by buffer and CPU, each CPU's in the order of its stream), or one CPU
+            after another.
+
+        Returns
+        -------
+        Table
+
+        Raises
+        ------
+        ColumnNotFoundError
+            The event has no such field; the message lists near names.
+        DamageError
+            The data is damaged, and the trace was opened with ``errors="raise"``.
         """
         recording, fmt = self._trace._open(), self.format
         parts = self._trace._decode(lambda: recording.events_request([(fmt, columns)]), threads, order)
@@ -444,11 +549,33 @@ class EventView:
 
     def arrays(self, columns: Sequence[str] | None = None, *, threads: int | None = None, order: str = "time"
                ) -> dict[str, np.ndarray]:
-        """The columns as NumPy arrays: read-only, contiguous, valid after the trace is closed."""
+        """The columns as NumPy arrays: read-only, contiguous, valid after the trace is closed.
+
+        Parameters
+        ----------
+        columns, threads, order
+            As in ``table``.
+
+        Returns
+        -------
+        dict of str to numpy.ndarray
+        """
         return self.table(columns, threads=threads, order=order).to_dict()
 
     def iterate(self, columns: Sequence[str] | None = None, *, step_size: int | str = "64 MB") -> Iterator[Table]:
-        """Tables of at most about step_size bytes each, in time order: bounded memory for any recording."""
+        """Tables of at most about step_size bytes each, in time order: bounded memory for any recording.
+
+        Parameters
+        ----------
+        columns : list of str, optional
+            As in ``table``.
+        step_size : int or str
+            Bytes, or text such as "64 MB".
+
+        Yields
+        ------
+        Table
+        """
         trace, recording, fmt = self._trace, self._trace._open(), self.format
         names = trace._columns(fmt, columns)
         rows = max(parse_size(step_size) // recording.row_bytes(fmt, columns), 1)
@@ -465,12 +592,15 @@ class EventView:
         return self._trace.events.get(self.key, 0)
 
     def to_pandas(self, columns: Sequence[str] | None = None) -> pandas.DataFrame:
+        """``table(columns).to_pandas()``"""
         return self.table(columns).to_pandas()
 
     def to_polars(self, columns: Sequence[str] | None = None) -> polars.DataFrame:
+        """``table(columns).to_polars()``"""
         return self.table(columns).to_polars()
 
     def to_arrow(self, columns: Sequence[str] | None = None) -> pyarrow.Table:
+        """``table(columns).to_arrow()``"""
         return self.table(columns).to_arrow()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
