@@ -17,6 +17,7 @@ NEED_SEGMENT: Final[int]
 DONE: Final[int]
 BATCH: Final[int]
 NO_SLOT: Final[int]
+N_IDS: Final[int]
 NO_PLAN: Final[int]
 MAX_STREAMS: Final[int]
 OP_TS: Final[int]
@@ -63,11 +64,11 @@ class Decoder:
         clocks: Sequence[_Clock],
         streams: Sequence[tuple[int, int, int, int]],
         slot_of: Any,
-        other: int,
         n_slots: int,
         window: tuple[int, int] | None = None,
         pids: tuple[Any, int, int] | None = None,
         comms: Any = None,
+        total_bytes: int = 0,
     ) -> Self: ...
     def set_plans(self, plan_of_slot: Any, plans: Sequence[tuple[int, int, Sequence[_Op]]]) -> None: ...
     def feed(

@@ -1,4 +1,4 @@
-"""Runs the C core over a recording's streams: clips them to a window, feeds segments, judges damage, collects columns."""
+"""Runs the C core over streams: clips them to a window, feeds segments, judges damage, collects columns."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -40,7 +41,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Sub-buffers of one stream: segments first to last - 1, of the first from byte start, of the last up to byte stop."""
+    """Sub-buffers of one stream: segments first to last - 1; of the first from byte start, of the last to byte stop."""
 
     first: int
     last: int
@@ -93,7 +94,8 @@ class Window:
     def bounds(self) -> tuple[int, int] | None:
         if self.start is None and self.end is None:
             return None
-        return (self.start if self.start is not None else -(1 << 63), self.end if self.end is not None else (1 << 63) - 1)
+        start = -(1 << 63) if self.start is None else self.start
+        return start, (1 << 63) - 1 if self.end is None else self.end
 
 
 # ---- clipping a stream to a time window ----
@@ -132,7 +134,7 @@ class Clip:
         return low
 
     def piece(self, start: int | None, end: int | None) -> Piece:
-        """Sub-buffers that can hold records of start <= ts < end; one more on each side, in case the nearest is damaged."""
+        """Sub-buffers that can hold records of start <= ts < end; one more on each side, in case the nearest is bad."""
         subbuf = self.source.abi[0]
         first = last = 0
         skip, stop = 0, None
@@ -198,8 +200,9 @@ class Driver:
             return
         for row in np.frombuffer(rows, PROBLEM):
             source = self.sources[row["stream"]]
-            self.judge.note(Problem(source.stream.cpu, int(row["offset"]), _core.STATUSES[row["status"]], int(row["bytes"]),
-                                    source.buffer_name))
+            status = _core.STATUSES[row["status"]]
+            offset, size = int(row["offset"]), int(row["bytes"])
+            self.judge.note(Problem(source.stream.cpu, offset, status, size, source.buffer_name))
 
 
 @dataclass(slots=True)
@@ -254,7 +257,8 @@ class Run:
         if self.window.pids is None:
             return None
         offset, width = self.request.pid_place or (0, 0)
-        return np.array(sorted(set(self.window.pids)), np.int32), offset, width
+        pids = sorted({pid for pid in self.window.pids if -1 << 31 <= pid < 1 << 31})
+        return np.array(pids, np.int32), offset, width
 
     def set_plans(self) -> None:
         plans = [(min_len, big, [c.op for c in columns]) for min_len, big, columns in self.request.plans]
@@ -312,7 +316,7 @@ class MakeRequest(Protocol):
 
 def decode(sources: Sequence[Source], window: Window, make: MakeRequest, errors: str, *, threads: int | None = 1,
            order: str = "time") -> tuple[list[list[dict[str, ColumnData]]], Judge]:
-    """Decode everything asked for. Returns per part (in row order) the columns of each plan, and the judge with its problems."""
+    """Decode what is asked for: per part (in row order) the columns of each plan; and the judge with its problems."""
     judge = Judge(errors)
     if order == "cpu":
         parts = [[s] for s in sources]
@@ -351,12 +355,13 @@ def time_cuts(sources: Sequence[Source], window: Window, parts: int) -> list[int
         return []
     largest = max(sources, key=lambda s: sum(g.size for g in s.stream.segments))
     finder, cuts = Clip(largest), set()
+    low, high = window.bounds() or (-(1 << 63), (1 << 63) - 1)
     piece = clip(largest, window)
     segments = largest.stream.segments
     total = sum(segments[i].size for i in range(piece.first, piece.last))
     for part in range(1, parts):
         time = time_at(finder, piece, total * part // parts)
-        if time is not None and all(b is None or time > b for b in (window.start,)) and (window.end is None or time < window.end):
+        if time is not None and low < time < high:
             cuts.add(time)
     return sorted(cuts)
 
@@ -375,9 +380,9 @@ def time_at(finder: Clip, piece: Piece, offset: int) -> int | None:
 
 def in_threads(sources: Sequence[Source], window: Window, make: MakeRequest, judge: Judge,
                cuts: list[int]) -> list[list[dict[str, ColumnData]]] | None:
-    """One part of the time range a thread. None when some clock stepped back: then cutting by time would misplace records."""
+    """One part of the time range a thread. None when a clock stepped back: a cut by time would misplace records."""
     edges = [window.start, *cuts, window.end]
-    windows = [replace(window, start=a, end=b) for a, b in zip(edges, edges[1:], strict=False)]
+    windows = [replace(window, start=a, end=b) for a, b in pairwise(edges)]
     runs = [Run(sources, w, make(), Judge("skip")) for w in windows]
     with ThreadPoolExecutor(len(runs)) as pool:
         list(pool.map(lambda run: run.to_end(), runs))

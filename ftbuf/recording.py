@@ -23,6 +23,9 @@ UNKNOWN_COMM, IDLE_COMM = "<...>", "<idle>"
 PID_LIMIT = 4 << 20  # K:include/linux/threads.h PID_MAX_LIMIT
 NO_TYPE = (0, 2)  # where common_type is when no format says otherwise
 UNKNOWN_EVENT = "[unknown event]"
+VARYING, CODE = 64, 8  # bytes of a row that a list, and any other column, are taken to need
+
+Pair = tuple[str, str]  # (system, event)
 
 
 class Recording:
@@ -47,8 +50,9 @@ class Recording:
         return self._parse_abi(buffer.header_page, buffer.subbuf_size)
 
     def _parse_abi(self, header_page: bytes, subbuf_size: int) -> Abi:
-        return parse_header_page(header_page, big_endian=self.container.big_endian, header_event=self.container.header_event,
-                                 fallback_subbuf_size=subbuf_size, fallback_long_size=self.container.long_size)
+        container = self.container
+        return parse_header_page(header_page, big_endian=container.big_endian, header_event=container.header_event,
+                                 fallback_subbuf_size=subbuf_size, fallback_long_size=container.long_size)
 
     @cached_property
     def common_format(self) -> EventFormat | None:
@@ -65,7 +69,8 @@ class Recording:
     def abi_spec(self, buffer: Buffer) -> AbiSpec:
         abi = self.buffer_abi(buffer)
         type_offset, type_size = self.common_place("common_type") or NO_TYPE
-        return (abi.subbuf_size, abi.data_offset, abi.long_size, type_offset, type_size, int(abi.big_endian), int(abi.old_header))
+        return (abi.subbuf_size, abi.data_offset, abi.long_size, type_offset, type_size, int(abi.big_endian),
+                int(abi.old_header))
 
     # ---- time ----
 
@@ -104,7 +109,7 @@ class Recording:
         systems: dict[str, list[str]] = {}
         for system, event in self.format_index:
             systems.setdefault(event, []).append(system)
-        return {event if len(systems[event]) == 1 else f"{system}:{event}": (system, event) for system, event in self.format_index}
+        return {e if len(systems[e]) == 1 else f"{s}:{e}": (s, e) for s, e in self.format_index}
 
     @cached_property
     def key_of(self) -> dict[tuple[str, str], str]:
@@ -199,18 +204,19 @@ class Recording:
         return Request(slot_of, n, np.arange(n, dtype=np.uint16), plans, self.comm_codes,
                        self.common_place("common_pid"))
 
-    def all_slots(self, pairs: Sequence[tuple[str, str]] | None = None) -> tuple[np.ndarray, list[tuple[str, str] | None]]:
-        """(id -> slot, what each slot is) for all events or those of `pairs`; the last slot, None, is for ids without a format."""
-        ids = {i: pair for i, pair in self.id_index.items() if pairs is None or pair in set(pairs)}
+    def all_slots(self, pairs: Sequence[Pair] | None = None) -> tuple[np.ndarray, list[Pair | None]]:
+        """(id -> slot, what each slot is) for all events or `pairs`; the last slot, None: ids without a format."""
+        wanted = None if pairs is None else set(pairs)
+        ids = {i: pair for i, pair in self.id_index.items() if wanted is None or pair in wanted}
         unknown = len(ids)
         slot_of = np.full(_core.N_IDS, unknown if pairs is None else _core.NO_SLOT, np.uint16)
-        slots: list[tuple[str, str] | None] = []
+        slots: list[Pair | None] = []
         for i, pair in ids.items():
             slot_of[i] = len(slots)
             slots.append(pair)
         return slot_of, [*slots, None]
 
-    def slots_request(self, pairs: Sequence[tuple[str, str]] | None = None) -> tuple[Request, list[tuple[str, str] | None]]:
+    def slots_request(self, pairs: Sequence[Pair] | None = None) -> tuple[Request, list[Pair | None]]:
         """Count or reference records of all events (or some), with no columns."""
         slot_of, slots = self.all_slots(pairs)
         no_plan = np.full(len(slots), _core.NO_PLAN, np.uint16)
@@ -222,7 +228,8 @@ class Recording:
         fmt = self.common_format
         if fmt is None:
             raise FormatError("the recording has no event formats")
-        names = Names(self.names.comms, self.names.buffers, [self.key_of[p] if p is not None else UNKNOWN_EVENT for p in slots])
+        events = [UNKNOWN_EVENT if p is None else self.key_of[p] for p in slots]
+        names = Names(self.names.comms, self.names.buffers, events)
         columns = timeline_plan(fmt, names)
         common = EventFormat(fmt.system, fmt.name, fmt.id, fmt.common_fields, "")
         request.plan_of_slot = np.zeros(len(slots), np.uint16)
@@ -232,8 +239,10 @@ class Recording:
 
     def row_bytes(self, fmt: EventFormat, columns: Sequence[str] | None) -> int:
         """About how much memory a row takes: columns of varying length count with a guess."""
-        sizes = {_core.OP_FIXED: lambda op: op[6], _core.OP_SCALAR: lambda op: op[3], _core.OP_LIST: lambda op: 64}
-        return sum(sizes.get(c.op[0], lambda op: 8)(c.op) for c in event_plan(fmt, columns, self.names)) or 1
+        sizes = {_core.OP_FIXED: 6, _core.OP_SCALAR: 3}  # places in an op where its size stands
+        ops = [c.op for c in event_plan(fmt, columns, self.names)]
+        varying = {_core.OP_LIST: VARYING}
+        return sum(op[sizes[op[0]]] if op[0] in sizes else varying.get(op[0], CODE) for op in ops) or 1
 
     def event_info(self, pair: tuple[str, str] | None, context: EventContext) -> Any:
         """What all records of one event share; None stands for ids without a format."""
@@ -267,7 +276,8 @@ class EventContext:
         """comm-pid [cpu] time: event: name=value ..."""
         seconds, ns = divmod(event.ts + 500, 1_000_000_000)  # rounded to microseconds, as the kernel does
         values = " ".join(f"{name}={value}" for name, value in shown(event))
-        return f"{event.comm:>16}-{event.pid:<7} [{event.cpu:03d}] {seconds:5d}.{ns // 1000:06d}: {event.name}: {values}"
+        time = f"{seconds:5d}.{ns // 1000:06d}"
+        return f"{event.comm:>16}-{event.pid:<7} [{event.cpu:03d}] {time}: {event.name}: {values}"
 
 
 def shown(event: Any) -> Iterator[tuple[str, Any]]:

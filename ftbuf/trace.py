@@ -131,7 +131,7 @@ def check_time(name: str, value: Any) -> int | None:
     if value is None:
         return None
     try:
-        return operator.index(value)
+        return min(max(operator.index(value), -1 << 63), (1 << 63) - 1)
     except TypeError:
         why = ": a float cannot hold a time stamp exactly" if isinstance(value, (float, np.floating)) else ""
         raise TypeError(f"{name} is an int of nanoseconds, not {type(value).__name__}{why}") from None

@@ -249,6 +249,9 @@ def test_times_are_ints(trace):
         with pytest.raises(TypeError, match="start is an int"):
             trace.window(wrong)
     assert trace.window(np.int64(trace.start)).start == trace.start
+    assert trace.window(-1 << 70, 1 << 70).timeline().num_rows == trace.timeline().num_rows
+    assert trace.window(1 << 70).start is None and trace.window(end=-1 << 70).end is None
+    assert trace.window(pids=[1 << 40, -1 << 40]).timeline().num_rows == 0
     for wrong in (1, "01", [0.5], None.__class__):
         with pytest.raises(TypeError, match="cpus"):
             trace.window(cpus=wrong)
