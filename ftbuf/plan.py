@@ -65,7 +65,8 @@ def field_op(field: Field, dictionary: Any = None) -> Op:
         return (_core.OP_SCALAR, where, field.size, out, sign, field.offset, field.size, None)
     if field.kind is Kind.STRING:
         return (_core.OP_STRING, where, 1, 1, 0, field.offset, field.size, dictionary)
-    code = _core.OP_FIXED if field.where is Where.INLINE else _core.OP_LIST
+    # a field of size 0 with others behind it has no bytes: an empty list in every row
+    code = _core.OP_FIXED if field.where is Where.INLINE and field.size else _core.OP_LIST
     return (code, where, width, width, sign if field.kind is Kind.ARRAY else 0, field.offset, field.size, None)
 
 
