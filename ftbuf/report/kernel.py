@@ -1,0 +1,151 @@
+"""The layout of the kernel's own ``trace`` file, for every tracer whose lines stand alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from . import builtin
+from .columns import LatencyColumns
+from .lineplan import Column, LinePlan, Op, line_printer, literal, with_next
+from .options import Options
+from .record import LineRecord
+
+MESSAGES = ("print", "bprint", "bputs")
+
+
+def line_plan(options: Options, latency: LatencyColumns, start: int = 0) -> LinePlan:
+    """The columns of a line under these options (K:trace.c print_trace_line)."""
+    columns: list[Column]
+    if "context-info" not in options:
+        columns = []
+    elif "hex" in options and "raw" not in options:
+        columns = [Column(Op.PID_HEX), literal(b" "), Column(Op.CPU_HEX), literal(b" "), Column(Op.TIME_HEX), literal(b" ")]
+    elif "raw" in options:
+        columns = [Column(Op.PID_PLAIN), literal(b" "), Column(Op.CPU_RIGHT), literal(b" "), Column(Op.TIME_RAW),
+                   literal(b" ")]
+    elif options.latency:
+        columns = _verbose(options) if "verbose" in options else _latency(options)
+    else:
+        columns = _normal(options)
+    return LinePlan((*columns, Column(Op.BODY)), latency, start)
+
+
+def _normal(options: Options) -> list[Column]:
+    columns = [Column(Op.COMM, 16), literal(b"-"), Column(Op.PID, 7), literal(b" ")]
+    if "record-tgid" in options:
+        columns += [literal(b"("), Column(Op.TGID), literal(b") ")]
+    columns += [literal(b"["), Column(Op.CPU, 3), literal(b"] ")]
+    if "irq-info" in options:
+        columns.append(Column(Op.LATENCY))
+    time = Column(Op.TIME_US, 5) if options.in_ns else Column(Op.TIME_RAW, 12)
+    return [*columns, literal(b" "), time, literal(b": ")]
+
+
+def _latency(options: Options) -> list[Column]:
+    columns = [Column(Op.COMM_CUT, 8), literal(b"-"), Column(Op.PID, 7), literal(b" "), Column(Op.CPU_RIGHT, 3),
+               Column(Op.LATENCY), literal(b" ")]
+    if options.in_ns:
+        return [*columns, Column(Op.REL_US, 4), literal(b"us"), Column(Op.NEXT_MARK), literal(b": ")]
+    return [*columns, Column(Op.TIME_RAW, 4), literal(b": ")]
+
+
+def _verbose(options: Options) -> list[Column]:
+    columns = [Column(Op.COMM, 16), literal(b" "), Column(Op.PID_RIGHT, 7), literal(b" "), Column(Op.CPU_RIGHT, 3),
+               literal(b" "), Column(Op.FLAGS), literal(b" "), Column(Op.PREEMPT_HEX), literal(b" "), Column(Op.INDEX_HEX)]
+    if options.in_ns:
+        return [*columns, literal(b" ["), Column(Op.TIME_US_HEX, 8), literal(b"] "), Column(Op.REL_MS), literal(b"ms (+"),
+                Column(Op.NEXT_MS), literal(b"ms): ")]
+    return [*columns, literal(b" "), Column(Op.TIME_RAW), literal(b" (+"), Column(Op.NEXT_RAW), literal(b"): ")]
+
+
+@dataclass(frozen=True, slots=True)
+class Bodies:
+    """The text after a line's context, for every record type and option."""
+
+    options: Options
+    context: builtin.Context
+    event_text: Callable[[LineRecord], bytes]  # an event's own text, without its name and line end
+    field_text: Callable[[LineRecord], bytes]  # its fields one by one, likewise
+    comm_of: Callable[[int], bytes]
+
+    def printer(self) -> Callable[[LineRecord], bytes]:
+        """The function that prints a record's body with its line ends."""
+        if "raw" in self.options:
+            return self._typed(builtin.RAW_PRINTERS, self._raw_other)
+        if "hex" in self.options:
+            return self._hex
+        return self._typed(builtin.text_printers(self.comm_of), self._event)
+
+    def _typed(self, printers: dict[str, builtin.Printer],
+               other: Callable[[LineRecord], bytes]) -> Callable[[LineRecord], bytes]:
+        context = self.context
+
+        def body(record: LineRecord) -> bytes:
+            fmt = record.format
+            printer = printers.get(fmt.name) if fmt.system == "ftrace" else None
+            return printer(record, context) if printer else other(record)
+        return body
+
+    def _hex(self, record: LineRecord) -> bytes:
+        fmt = record.format
+        printer = builtin.HEX_PRINTERS.get(fmt.name) if fmt.system == "ftrace" else None
+        return printer(record, self.context) if printer else builtin.nop(record, self.context) + b"\n"
+
+    def _raw_other(self, record: LineRecord) -> bytes:
+        if record.format.system == "ftrace" and record.format.name in ("bprint", "bputs"):
+            ip = builtin.number(record, "ip")
+            message = self.event_text(record).partition(b": ")[2]
+            return b": %x : %s" % (ip, message)
+        return builtin.nop(record, self.context)
+
+    def _event(self, record: LineRecord) -> bytes:
+        fmt = record.format
+        if fmt.system == "ftrace":
+            return self.event_text(record) if fmt.name in MESSAGES else self.event_text(record) + b"\n"
+        if "fields" in self.options:
+            return b"%s:%s\n" % (fmt.name.encode(), self.field_text(record))
+        return b"%s: %s\n" % (fmt.name.encode(), self.event_text(record))
+
+
+def message_only(record: LineRecord, body: bytes) -> bytes:
+    """Under printk-msg-only a message stands alone, without the function that wrote it."""
+    return body.partition(b": ")[2]
+
+
+def lost_line(record: LineRecord) -> bytes:
+    """What the kernel says where events were lost while it was read (K:trace.c print_trace_line)."""
+    if record.lost is None or record.first:  # what was overwritten before the first record was read is no gap
+        return b""
+    if record.lost < 0:
+        return b"CPU:%d [LOST EVENTS]\n" % record.cpu
+    return b"CPU:%d [LOST %d EVENTS]\n" % (record.cpu, record.lost)
+
+
+class Annotator:
+    """The line that tells where a CPU's records begin, once older ones were overwritten (option annotate)."""
+
+    def __init__(self, options: Options, overrun: bool) -> None:
+        self._on = overrun and "annotate" in options
+        self._seen: set[int] = set()
+
+    def __call__(self, record: LineRecord) -> bytes:
+        if not self._on or record.cpu in self._seen:
+            return b""
+        self._seen.add(record.cpu)
+        return b"##### CPU %d buffer started ####\n" % record.cpu if len(self._seen) > 1 else b""
+
+
+def plain_lines(records: Iterable[LineRecord], plan: LinePlan, body: Callable[[LineRecord], bytes], options: Options,
+                annotate: Callable[[LineRecord], bytes]) -> Iterator[bytes]:
+    """Every record's text, in the order given."""
+    line = line_printer(plan, body)
+    alone = "printk-msg-only" in options and not {"raw", "hex", "bin"} & options.enabled
+    for index, (record, following) in enumerate(with_next(records)):
+        before = lost_line(record) + annotate(record)
+        if before:
+            yield before
+        if alone and record.format.system == "ftrace" and record.format.name in MESSAGES:
+            yield message_only(record, body(record))
+        else:
+            yield line(record, following, index)

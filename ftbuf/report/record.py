@@ -1,0 +1,77 @@
+"""What a layout asks of the records it prints, and of the tables beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ftbuf.formats import EventFormat
+
+Value = int | bytes | Sequence[int]
+
+
+class LineRecord(Protocol):
+    """One record of the merged stream."""
+
+    @property
+    def ts(self) -> int: ...
+    @property
+    def cpu(self) -> int: ...
+    @property
+    def pid(self) -> int: ...
+    @property
+    def comm(self) -> bytes: ...
+    @property
+    def tgid(self) -> int | None: ...
+    @property
+    def flags(self) -> int: ...
+    @property
+    def preempt_count(self) -> int: ...
+    @property
+    def lost(self) -> int | None:
+        """Events lost just before this one: None for none, -1 where the kernel did not store how many."""
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the first record of its CPU's stream."""
+
+    @property
+    def buffer(self) -> str: ...
+    @property
+    def format(self) -> EventFormat: ...
+    @property
+    def payload(self) -> memoryview: ...
+
+    def value(self, name: str) -> Value: ...
+
+
+class SymbolTable(Protocol):
+    """Kernel addresses to names."""
+
+    def lookup(self, address: int) -> Symbol | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """The symbol that covers an address."""
+
+    name: bytes
+    offset: int
+    size: int | None  # None where the table does not tell
+    module: bytes = b""
+
+
+def number(record: LineRecord, name: str) -> int:
+    """An integer field; 0 where the record does not have it, as an old kernel's may not."""
+    try:
+        value = record.value(name)
+    except (KeyError, IndexError):
+        return 0
+    return value if isinstance(value, int) else 0
+
+
+def text(record: LineRecord, name: str) -> bytes:
+    """A string field up to its NUL."""
+    value = record.value(name)
+    return value if isinstance(value, bytes) else b""
