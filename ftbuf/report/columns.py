@@ -79,14 +79,14 @@ def kernel_columns(release: tuple[int, int]) -> LatencyColumns:
 
 
 def trace_cmd_columns() -> LatencyColumns:
-    """What trace-cmd prints whatever the kernel (TE:data_latency_format)."""
-    def irqs(f: int) -> bytes:
-        return b"d" if f & IRQS_OFF else b"X" if f & NO_SUPPORT else b"."
-
+    """What trace-cmd 3.4 prints whatever the kernel: bit 0x02 is a lazy reschedule, other needs hide it."""
     def context(f: int) -> bytes:
         return b"H" if f & HARDIRQ and f & SOFTIRQ else b"h" if f & HARDIRQ else b"s" if f & SOFTIRQ else b"."
 
-    flags = tuple(irqs(f) + (b"N" if f & NEED_RESCHED else b".") + context(f) for f in range(256))
+    def resched(f: int) -> bytes:
+        return b"N" if f & NEED_RESCHED else b"L" if f & RESCHED_LAZY else b"."
+
+    flags = tuple((b"d" if f & IRQS_OFF else b".") + resched(f) + context(f) for f in range(256))
     return LatencyColumns(flags, tuple(_depths(c) for c in range(256)))
 
 

@@ -281,6 +281,12 @@ class Graph:
         return b"(" + b", ".join(b"0x%x" % value for value in values) + b")"
 
 
+def returns_from(entry: LineRecord, record: LineRecord) -> bool:
+    """Whether the record is the return of this call."""
+    return (entry.format.system == record.format.system == "ftrace" and entry.format.name in ENTRIES
+            and record.format.name == EXIT and entry.pid == record.pid and number(entry, "func") == number(record, "func"))
+
+
 def with_leaves(records: Iterable[LineRecord]) -> Iterator[tuple[LineRecord, LineRecord | None]]:
     """Every record, a call that is directly followed on its CPU by its own return together with that return.
 
@@ -290,19 +296,15 @@ def with_leaves(records: Iterable[LineRecord]) -> Iterator[tuple[LineRecord, Lin
     waiting: list[_Waiting] = []
     open_calls: dict[int, _Waiting] = {}
     for record in records:
-        fmt = record.format
-        internal = fmt.system == "ftrace"
         call = open_calls.pop(record.cpu, None)
         if call is not None:
             call.done = True
-            entry = call.record
-            if (internal and fmt.name == EXIT and entry.pid == record.pid
-                    and number(entry, "func") == number(record, "func")):
+            if returns_from(call.record, record):
                 call.leaf = record
                 yield from _ready(waiting)
                 continue
         item = _Waiting(record)
-        if internal and fmt.name in ENTRIES:
+        if record.format.system == "ftrace" and record.format.name in ENTRIES:
             open_calls[record.cpu] = item
         else:
             item.done = True

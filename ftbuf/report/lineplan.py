@@ -42,6 +42,11 @@ class Op(enum.IntEnum):
     NEXT_MARK = 23  # the mark of the time until the next record
     NEXT_RAW = 24  # the time until the next record as a number
     BODY = 25
+    BUFFER = 26  # which buffer the record is from
+    FLAGS_HEX = 27
+    EVENT_NAME = 28  # name and colon, padded to the width of the name and two more
+    DIFF = 29  # time since the line before, in brackets, left-aligned; empty for the first
+    DIFF_US = 30  # likewise, from rounded microseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,7 @@ class LinePlan:
 
 
 Body = Callable[[LineRecord], bytes]
-Piece = Callable[[LineRecord, int, int], bytes]  # record, time of the next one, number of the line
+Piece = Callable[[LineRecord, int, int], bytes]  # record, time of its neighbour (next, or before), number of the line
 
 
 def literal(text: bytes) -> Column:
@@ -79,6 +84,15 @@ def _milliseconds(us: int) -> bytes:
 
 def _tgid(tgid: int | None) -> bytes:
     return b"-------" if tgid is None else b"%7d" % tgid
+
+
+def _difference(difference: int | None, width: int) -> bytes:
+    return (b"" if difference is None else b"(+%d)" % difference).ljust(width)
+
+
+def buffer_label(name: str, width: int) -> bytes:
+    """A buffer's name before its lines; blank for the top buffer."""
+    return b"%*s: " % (width, name.encode()) if name else b" " * (width + 2)
 
 
 def _piece(column: Column, plan: LinePlan, body: Body) -> Piece:
@@ -113,6 +127,12 @@ def _piece(column: Column, plan: LinePlan, body: Body) -> Piece:
             return lambda r, n, i: b"%08x" % r.preempt_count
         case Op.INDEX_HEX:
             return lambda r, n, i: b"%08x" % i
+        case Op.FLAGS_HEX:
+            return lambda r, n, i: b"%x" % r.flags
+        case Op.EVENT_NAME:
+            return lambda r, n, i: (r.format.name.encode() + b": ").ljust(width + 2)
+        case Op.BUFFER:
+            return lambda r, n, i: buffer_label(r.buffer, width)
         case Op.BODY:
             return lambda r, n, i: body(r)
         case _:
@@ -141,6 +161,10 @@ def _time_piece(op: Op, width: int, start: int) -> Piece:
             return lambda r, n, i: mark(microseconds(n - r.ts) * 1000)
         case Op.NEXT_RAW:
             return lambda r, n, i: b"%d" % (n - r.ts)
+        case Op.DIFF:
+            return lambda r, n, i: _difference(r.ts - n if i else None, width)
+        case Op.DIFF_US:
+            return lambda r, n, i: _difference(microseconds(r.ts) - microseconds(n) if i else None, width)
         case _:
             raise ValueError(f"no column {op!r}")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from ftbuf.formats import EventFormat
@@ -46,20 +45,23 @@ class LineRecord(Protocol):
     def value(self, name: str) -> Value: ...
 
 
+class Symbol(Protocol):
+    """A kernel symbol that an address lies in."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def module(self) -> str: ...
+    @property
+    def start(self) -> int: ...
+    @property
+    def size(self) -> int | None: ...
+
+
 class SymbolTable(Protocol):
-    """Kernel addresses to names."""
+    """Kernel addresses to names; ``trace_cmd`` answers as trace-cmd does."""
 
-    def lookup(self, address: int) -> Symbol | None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Symbol:
-    """The symbol that covers an address."""
-
-    name: bytes
-    offset: int
-    size: int | None  # None where the table does not tell
-    module: bytes = b""
+    def lookup(self, address: int, *, trace_cmd: bool = False) -> Symbol | None: ...
 
 
 def number(record: LineRecord, name: str) -> int:

@@ -2,35 +2,51 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .record import SymbolTable
 
 
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """Spells addresses as the kernel does under sym-offset and sym-addr."""
+    """Spells addresses as the kernel does under sym-offset and sym-addr, or as trace-cmd does; each address once."""
 
     symbols: SymbolTable
     long_size: int = 8
     offset: bool = False
     address: bool = False
+    trace_cmd: bool = False
+    _names: dict[int, bytes] = field(default_factory=dict)
 
     def name(self, address: int) -> bytes:
         """As ``%ps``: the name and its module; the number where nothing covers it."""
-        symbol = self.symbols.lookup(address)
+        known = self._names.get(address)
+        if known is None:
+            known = self._names[address] = self._name(address)
+        return known
+
+    def _name(self, address: int) -> bytes:
+        symbol = self.symbols.lookup(address, trace_cmd=self.trace_cmd)
         if symbol is None:
             return b"0x%x" % address
-        return symbol.name + (b" [%s]" % symbol.module if symbol.module else b"")
+        module = b" [%s]" % _bytes(symbol.module) if symbol.module and not self.trace_cmd else b""
+        return _bytes(symbol.name) + module
 
     def with_offset(self, address: int) -> bytes:
         """As ``%pS``."""
-        symbol = self.symbols.lookup(address)
+        symbol = self.symbols.lookup(address, trace_cmd=self.trace_cmd)
         if symbol is None:
             return b"0x%x" % address
+        text = b"%s+0x%x" % (_bytes(symbol.name), address - symbol.start)
+        if self.trace_cmd:
+            return text
         size = b"/0x%x" % symbol.size if symbol.size is not None else b""
-        module = b" [%s]" % symbol.module if symbol.module else b""
-        return b"%s+0x%x%s%s" % (symbol.name, symbol.offset, size, module)
+        module = b" [%s]" % _bytes(symbol.module) if symbol.module else b""
+        return text + size + module
 
     def ip(self, address: int) -> bytes:
         """An instruction pointer in a line (K:trace_output.c seq_print_ip_sym)."""
