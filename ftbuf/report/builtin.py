@@ -186,7 +186,7 @@ def text_printers(comm_of: Callable[[int], bytes]) -> dict[str, Printer]:
 
 
 RAW_PRINTERS: dict[str, Printer] = {
-    "function": raw_function, "func_repeats": raw_func_repeats, "print": raw_print, "context_switch": raw_switch(b""),
+    "function": raw_function, "raw_data": raw_data, "func_repeats": raw_func_repeats, "print": raw_print, "context_switch": raw_switch(b""),
     "wakeup": raw_switch(b"+"), "hwlat": raw_hwlat, "osnoise": raw_osnoise, "timerlat": raw_timerlat}
 HEX_PRINTERS: dict[str, Printer] = {"function": hex_function}
 

@@ -7,11 +7,15 @@ from dataclasses import dataclass
 
 from . import builtin
 from .columns import LatencyColumns
+from .fields import field_text
 from .lineplan import Column, LinePlan, Op, line_printer, literal, with_next
 from .options import Options
 from .record import LineRecord
+from .syscalls import call_text, is_call
 
 MESSAGES = ("print", "bprint", "bputs")
+TOO_BIG = b"[LINE TOO BIG]\n"
+RAW_STEP = 3  # a byte of raw data takes " %02x"
 
 
 def line_plan(options: Options, latency: LatencyColumns, start: int = 0) -> LinePlan:
@@ -66,8 +70,8 @@ class Bodies:
     options: Options
     context: builtin.Context
     event_text: Callable[[LineRecord], bytes]  # an event's own text, without its name and line end
-    field_text: Callable[[LineRecord], bytes]  # its fields one by one, likewise
     comm_of: Callable[[int], bytes]
+    release: tuple[int, int] = (6, 12)
 
     def printer(self) -> Callable[[LineRecord], bytes]:
         """The function that prints a record's body with its line ends."""
@@ -104,8 +108,33 @@ class Bodies:
         if fmt.system == "ftrace":
             return self.event_text(record) if fmt.name in MESSAGES else self.event_text(record) + b"\n"
         if "fields" in self.options:
-            return b"%s:%s\n" % (fmt.name.encode(), self.field_text(record))
+            context = self.context
+            fields = field_text(record, big_endian=context.big_endian, long_size=context.long_size)
+            return b"%s:%s\n" % (fmt.name.encode(), fields)
+        if is_call(record):
+            return call_text(record, self.release, verbose="verbose" in self.options, big_endian=self.context.big_endian,
+                             event_text=self.event_text) + b"\n"
         return b"%s: %s\n" % (fmt.name.encode(), self.event_text(record))
+
+
+def line_limit(long_size: int, release: tuple[int, int]) -> int:
+    """How long a record's text can be (K:trace_seq.h TRACE_SEQ_BUFFER_SIZE, less what its bookkeeping takes)."""
+    if release < (6, 7):
+        return 4095
+    return 8192 - (36 if long_size == 8 else 20) - 1
+
+
+def fit(record: LineRecord, line: bytes, body: bytes, limit: int) -> bytes:
+    """What the kernel's buffer of one record holds of a long line: a piece that does not fit is left out, whole."""
+    if len(line) <= limit:
+        return line
+    head = len(line) - len(body)
+    if record.format.system == "ftrace" and record.format.name == "raw_data":
+        first = head + body.index(b":") + 1
+        line = line[:first + (limit - first) // RAW_STEP * RAW_STEP]
+    else:
+        line = line[:head + body.find(b": ") + 2]
+    return line + TOO_BIG if len(line) + len(TOO_BIG) <= limit else line
 
 
 def message_only(record: LineRecord, body: bytes) -> bytes:
@@ -126,7 +155,7 @@ class Annotator:
     """The line that tells where a CPU's records begin, once older ones were overwritten (option annotate)."""
 
     def __init__(self, options: Options, overrun: bool) -> None:
-        self._on = overrun and "annotate" in options
+        self._on = overrun and "annotate" in options and not {"raw", "hex", "bin"} & options.enabled
         self._seen: set[int] = set()
 
     def __call__(self, record: LineRecord) -> bytes:
@@ -137,8 +166,8 @@ class Annotator:
 
 
 def plain_lines(records: Iterable[LineRecord], plan: LinePlan, body: Callable[[LineRecord], bytes], options: Options,
-                annotate: Callable[[LineRecord], bytes]) -> Iterator[bytes]:
-    """Every record's text, in the order given."""
+                annotate: Callable[[LineRecord], bytes], limit: int = 8155) -> Iterator[bytes]:
+    """Every record's text, in the order given. ``limit``: see line_limit."""
     line = line_printer(plan, body)
     alone = "printk-msg-only" in options and not {"raw", "hex", "bin"} & options.enabled
     for index, (record, following) in enumerate(with_next(records)):
@@ -148,4 +177,5 @@ def plain_lines(records: Iterable[LineRecord], plan: LinePlan, body: Callable[[L
         if alone and record.format.system == "ftrace" and record.format.name in MESSAGES:
             yield message_only(record, body(record))
         else:
-            yield line(record, following, index)
+            text = line(record, following, index)
+            yield text if len(text) <= limit else fit(record, text, body(record), limit)

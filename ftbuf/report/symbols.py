@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .record import SymbolTable
+from .record import Symbol, SymbolTable
 
 
 def _bytes(text: str) -> bytes:
@@ -22,6 +22,11 @@ class Spelling:
     trace_cmd: bool = False
     _names: dict[int, bytes] = field(default_factory=dict)
 
+    def _lookup(self, address: int) -> Symbol | None:
+        """The kernel lists code that it made at run time in kallsyms, but does not name it."""
+        symbol = self.symbols.lookup(address, trace_cmd=self.trace_cmd)
+        return None if symbol is not None and symbol.module.startswith("__builtin__") and not self.trace_cmd else symbol
+
     def name(self, address: int) -> bytes:
         """As ``%ps``: the name and its module; the number where nothing covers it."""
         known = self._names.get(address)
@@ -30,7 +35,7 @@ class Spelling:
         return known
 
     def _name(self, address: int) -> bytes:
-        symbol = self.symbols.lookup(address, trace_cmd=self.trace_cmd)
+        symbol = self._lookup(address)
         if symbol is None:
             return b"0x%x" % address
         module = b" [%s]" % _bytes(symbol.module) if symbol.module and not self.trace_cmd else b""
@@ -38,7 +43,7 @@ class Spelling:
 
     def with_offset(self, address: int) -> bytes:
         """As ``%pS``."""
-        symbol = self.symbols.lookup(address, trace_cmd=self.trace_cmd)
+        symbol = self._lookup(address)
         if symbol is None:
             return b"0x%x" % address
         text = b"%s+0x%x" % (_bytes(symbol.name), address - symbol.start)
