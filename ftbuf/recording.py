@@ -31,10 +31,12 @@ Pair = tuple[str, str]  # (system, event)
 class Recording:
     """Shared by a Trace and its windows; closed by whoever opened it."""
 
-    def __init__(self, container: Container, buffers: Sequence[Buffer] | None = None) -> None:
+    def __init__(self, container: Container, buffers: Sequence[Buffer] | None = None,
+                 correction: Correction | None = None) -> None:
         self.container = container
         self.buffers = list(container.buffers if buffers is None else buffers)
         self.closed = False
+        self._correction = correction
         self._formats: dict[tuple[str, str], EventFormat] = {}
         self._readers: dict[tuple[str, str], dict[str, Any]] = {}
         self._lock = threading.RLock()
@@ -76,6 +78,8 @@ class Recording:
 
     @cached_property
     def correction(self) -> Correction:
+        if self._correction is not None:
+            return self._correction
         tsc = next((o.value for o in self.container.options if o.name == "TSC2NSEC" and o.value is not None), None)
         mult, shift = (tsc.mult, tsc.shift) if tsc is not None else (0, 0)
         return Correction(mult=mult, shift=shift, offset=self.container.ts_offset)

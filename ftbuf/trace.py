@@ -364,16 +364,19 @@ class Trace(Mapping[str, "EventView"]):
             Valid for as long as it is kept, also after the trace is closed.
         """
         no_filters(where)
+        yield from self.objects(Event, EventContext(self._open()), events)
+
+    def objects(self, cls: type[Any], context: Any, events: Iterable[str] | None = None) -> Iterator[Any]:
+        """The same as objects of `cls`, a subclass of the core's Record; `context` is what its ``info.context`` is to be."""
         recording = self._open()
         request, slots = recording.slots_request(self._pairs(events))
-        context = EventContext(recording)
 
         def info(slot: int) -> Any:
             return recording.event_info(slots[slot], context)
 
         judge = Judge(self._errors)
         run = Run(self._sources(), self._selection.window, request, judge)
-        yield from _core.Records(run.decoder, run.driver, info, len(slots), Event)
+        yield from _core.Records(run.decoder, run.driver, info, len(slots), cls)
         judge.finish()
 
     def table(self, event: str, columns: Sequence[str] | None = None, **options: Any) -> Table:
@@ -425,6 +428,21 @@ class Trace(Mapping[str, "EventView"]):
             raise FormatError("the recording has no event formats")
         parts = self._decode(lambda: recording.timeline_request(pairs), threads, order)
         return Table([part[0] for part in parts])
+
+    # ---- for the layers above ----
+
+    @property
+    def recording(self) -> Recording:
+        """The recording that this is a view of."""
+        return self._open()
+
+    @property
+    def selection(self) -> Selection:
+        return self._selection
+
+    @property
+    def errors(self) -> str:
+        return self._errors
 
     # ---- inside ----
 

@@ -1,23 +1,215 @@
-"""ftbuf report FILE: a recording as text, one line an event."""
+"""ftbuf report FILE: a recording as text, as trace-cmd's report or as the kernel's own trace file."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable, Iterator
 
+from ..errors import FilterError
+from ..report import tracecmd
+from ..report.extras import events_text, first_and_last_text, printk_text, stat_text, uname_text
+from ..report.render import Keep, KernelRequest, TraceCmdRequest, kernel_report, trace_cmd_report
+from ..trace import Trace
 from .common import opened
 
 NAME = "report"
 HELP = "print a recording as text, one line an event"
+CHUNK = 1 << 16
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", help="a trace.dat, or a tracefs-shaped directory")
+    parser.add_argument(
+        "--style",
+        choices=("trace-cmd", "kernel"),
+        default="trace-cmd",
+        help="layout: of trace-cmd's report (default), or of the kernel's trace file",
+    )
+    parser.add_argument("--buffer", choices=("main", "snapshot"), default="", help="kernel style: which buffer to show")
+    parser.add_argument(
+        "-O",
+        dest="options",
+        metavar="OPTION",
+        action="append",
+        default=[],
+        help="kernel style: a trace option (NAME or noNAME); else an option of a plugin (fgraph:tailprint)",
+    )
+    _add_columns(parser)
+    _add_times(parser)
+    _add_filters(parser)
+    _add_tables(parser)
+
+
+def _add_columns(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("columns")
+    group.add_argument("-l", dest="latency", action="store_true", help="latency layout")
+    group.add_argument("-t", dest="nanoseconds", action="store_true", help="full time stamps")
+    group.add_argument("-R", dest="raw", action="store_true", help="fields instead of text for all events")
+    group.add_argument(
+        "-r",
+        dest="raw_events",
+        metavar="EVENT",
+        action="append",
+        default=[],
+        help="fields instead of text for these events",
+    )
+    group.add_argument("-N", dest="no_plugins", action="store_true", help="the text of print formats alone")
+    group.add_argument("-w", dest="wakeup", action="store_true", help="accepted for trace-cmd's sake")
+
+
+def _add_times(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("times")
+    group.add_argument("--ts-offset", type=int, default=0, metavar="N", help="add N to all time stamps")
+    group.add_argument("--ts2secs", type=int, default=0, metavar="HZ", help="the clock counts HZ a second")
+    group.add_argument("--ts-diff", action="store_true", help="also the time since the line before")
+    group.add_argument("--align-ts", action="store_true", help="count from the first event")
+    group.add_argument("--raw-ts", action="store_true", help="time stamps as recorded")
+
+
+def _add_filters(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("filters")
+    group.add_argument("--cpu", metavar="LIST", default="", help="only these CPUs (0,2-5), of the top buffer")
+    group.add_argument("--pid", metavar="LIST", default="", help="only tasks with these pids")
+    group.add_argument("--comm", metavar="NAME", action="append", default=[], help="only tasks of this name")
+    group.add_argument("--event", metavar="NAME", action="append", default=[], help="only these events")
+    group.add_argument(
+        "-F",
+        dest="filters",
+        metavar="FILTER",
+        action="append",
+        default=[],
+        help="only events that match: 'event[,event][:expression]'",
+    )
+    group.add_argument(
+        "-v", dest="inverted", metavar="FILTER", action="append", default=[], help="not events that match"
+    )
+    group.add_argument("-I", dest="no_irqs", action="store_true", help="no events from interrupts")
+    group.add_argument("-S", dest="no_softirqs", action="store_true", help="no events from soft interrupts")
+
+
+def _add_tables(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("instead of events")
+    group.add_argument("--stat", action="store_true", help="the kernel's counters of each CPU")
+    group.add_argument("--uname", action="store_true", help="the kernel that was traced")
+    group.add_argument("-E", "--events", dest="event_list", action="store_true", help="the events that are described")
+    group.add_argument("-P", dest="printk", action="store_true", help="the strings of trace_printk")
+    group.add_argument("--first-event", action="store_true", help="time of each CPU's first event")
+    group.add_argument("--last-event", action="store_true", help="time of each CPU's last event")
 
 
 def run(options: argparse.Namespace) -> int:
     with opened(options.file) as (trace, said):
-        write = sys.stdout.buffer.write
-        for event in trace.records():
-            write(str(event).encode("utf-8", "surrogateescape") + b"\n")
+        write_all(report(trace, options))
         return int(bool(said))
+
+
+def write_all(pieces: Iterable[bytes]) -> None:
+    """To standard output, in large writes."""
+    write = sys.stdout.buffer.write
+    kept: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        kept.append(piece)
+        size += len(piece)
+        if size >= CHUNK:
+            write(b"".join(kept))
+            kept.clear()
+            size = 0
+    write(b"".join(kept))
+
+
+def report(trace: Trace, options: argparse.Namespace) -> Iterator[bytes]:
+    """The text that was asked for."""
+    trace = narrowed(trace, options)
+    if options.style == "kernel":
+        return kernel_report(trace, KernelRequest(options.buffer, tuple(options.options), keeper(trace, options)))
+    request = trace_cmd_request(trace, options)
+    if options.stat:
+        return stat_text(trace)
+    if options.uname:
+        return uname_text(trace)
+    if options.event_list:
+        return events_text(trace)
+    if options.printk:
+        return printk_text(trace)
+    if options.first_event or options.last_event:
+        return first_and_last_text(trace, request, options.file, first=options.first_event, last=options.last_event)
+    return trace_cmd_report(trace, request)
+
+
+def trace_cmd_request(trace: Trace, options: argparse.Namespace) -> TraceCmdRequest:
+    plugin = set(options.options)
+    layout = tracecmd.Options(
+        latency=options.latency,
+        nanoseconds=options.nanoseconds,
+        ts_diff=options.ts_diff,
+        raw=options.raw,
+        raw_events=tuple(options.raw_events),
+        tail="fgraph:tailprint" in plugin,
+        retval_skip="fgraph:retval-skip" in plugin,
+        retval_dec="fgraph:retval-dec" in plugin,
+        retval_hex="fgraph:retval-hex" in plugin,
+    )
+    return TraceCmdRequest(
+        layout,
+        not options.no_plugins,
+        options.ts2secs,
+        options.raw_ts,
+        options.ts_offset,
+        options.align_ts,
+        keeper(trace, options),
+    )
+
+
+def narrowed(trace: Trace, options: argparse.Namespace) -> Trace:
+    """A view of the CPUs and tasks that were asked for. As with trace-cmd, --cpu leaves only the top buffer."""
+    if options.cpu:
+        first = trace.buffers[0] if trace.buffers else None
+        trace = trace.window(cpus=number_list("--cpu", options.cpu), buffer=first)
+    if options.pid:
+        trace = trace.window(pids=number_list("--pid", options.pid))
+    return trace
+
+
+def number_list(name: str, text: str) -> list[int]:
+    """0,2-5"""
+    numbers: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if not first.isdigit() or (last and not last.isdigit()):
+            raise FilterError(f"{name}: {text!r} is not a list of numbers such as 0,2-5")
+        low, high = int(first), int(last or first)
+        if not low <= high < low + (1 << 16):
+            raise FilterError(f"{name}: {part!r} is not a range")
+        numbers += range(low, high + 1)
+    return numbers
+
+
+def keeper(trace: Trace, options: argparse.Namespace) -> Keep | None:
+    """What else decides whether a record is shown."""
+    from ..report.columns import HARDIRQ, SOFTIRQ
+
+    tests: list[Keep] = []
+    if options.comm:
+        comms = {name.encode("utf-8", "surrogateescape") for name in options.comm}
+        tests.append(lambda r: r.comm in comms)
+    if options.event:
+        names = {name.partition(":")[2] or name for name in options.event}
+        tests.append(lambda r: r.format.name in names)
+    if options.no_irqs:
+        tests.append(lambda r: not r.flags & HARDIRQ)
+    if options.no_softirqs:
+        tests.append(lambda r: not r.flags & SOFTIRQ)
+    if options.filters or options.inverted:
+        from ..report.filters import filter_test
+
+        tests += [filter_test(trace, text) for text in options.filters]
+        tests += [_not(filter_test(trace, text)) for text in options.inverted]
+    if not tests:
+        return None
+    return lambda r: all(test(r) for test in tests)
+
+
+def _not(test: Keep) -> Keep:
+    return lambda r: not test(r)

@@ -90,6 +90,7 @@ class Container(ABC):
     path: str
     big_endian: bool
     long_size: int  # of the recording user space; the kernel's own comes from header_page
+    cpu_count: int = 0  # of the recorded machine, where the container tells apart from its streams
     header_page: bytes
     header_event: bytes
     buffers: list[Buffer]  # the top buffer first where it has pages

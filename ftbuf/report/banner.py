@@ -78,8 +78,14 @@ def _normal_help(options: Options, facts: Facts) -> Iterator[str]:
         yield legs + "      |         |"
         return
     space = "#" + " " * (32 + 10 * tgid - 2)
-    for text in ("  _-----=> irqs-off/BH-disabled", " / _----=> need-resched", "| / _---=> hardirq/softirq",
-                 "|| / _--=> preempt-depth", "||| / _-=> migrate-disable", "|||| /     delay"):
+    for text in (
+        "  _-----=> irqs-off/BH-disabled",
+        " / _----=> need-resched",
+        "| / _---=> hardirq/softirq",
+        "|| / _--=> preempt-depth",
+        "||| / _-=> migrate-disable",
+        "|||| /     delay",
+    ):
         yield space + text
     yield head + "|||||  TIMESTAMP  FUNCTION"
     yield legs + "|||||     |         |"
@@ -91,8 +97,10 @@ def _latency(options: Options, facts: Facts) -> Iterator[str]:
     smp = f" #P:{facts.cpus}" if "SMP" in words else ""
     yield f"# {options.tracer} latency trace v1.1.5 on {release}"
     yield RULE
-    yield (f"# latency: {facts.max_latency} us, #{facts.entries}/{facts.written}, CPU#{facts.cpu} | "
-           f"(M:{preemption_model(facts.uname)} VP:0, KP:0, SP:0 HP:0{smp})")
+    yield (
+        f"# latency: {facts.max_latency} us, #{facts.entries}/{facts.written}, CPU#{facts.cpu} | "
+        f"(M:{preemption_model(facts.uname)} VP:0, KP:0, SP:0 HP:0{smp})"
+    )
     yield "#    -----------------"
     yield f"#    | task: {facts.task}-{facts.pid} (uid:0 nice:0 policy:{facts.policy} rt_prio:{facts.rt_prio})"
     yield "#    -----------------"
@@ -114,11 +122,17 @@ def preemption_model(uname: str) -> str:
 
 
 def _latency_help() -> Iterator[str]:
-    for text in ("                   _------=> CPU#            ", "                  / _-----=> irqs-off/BH-disabled",
-                 "                 | / _----=> need-resched    ", "                 || / _---=> hardirq/softirq ",
-                 "                 ||| / _--=> preempt-depth   ", "                 |||| / _-=> migrate-disable ",
-                 "                 ||||| /     delay           ", " cmd     pid     |||||| time  |   caller     ",
-                 "    \\   /        ||||||  \\    |    /       "):
+    for text in (
+        "                   _------=> CPU#            ",
+        "                  / _-----=> irqs-off/BH-disabled",
+        "                 | / _----=> need-resched    ",
+        "                 || / _---=> hardirq/softirq ",
+        "                 ||| / _--=> preempt-depth   ",
+        "                 |||| / _-=> migrate-disable ",
+        "                 ||||| /     delay           ",
+        " cmd     pid     |||||| time  |   caller     ",
+        "    \\   /        ||||||  \\    |    /       ",
+    ):
         yield "# " + text
 
 
@@ -144,8 +158,13 @@ def _graph(flags: GraphFlags) -> Iterator[str]:
 
 
 def _graph_latency_help(space: str) -> Iterator[str]:
-    for text in ("  _-----=> irqs-off        ", " / _----=> need-resched    ", "| / _---=> hardirq/softirq ",
-                 "|| / _--=> preempt-depth   ", "||| /                      "):
+    for text in (
+        "  _-----=> irqs-off        ",
+        " / _----=> need-resched    ",
+        "| / _---=> hardirq/softirq ",
+        "|| / _--=> preempt-depth   ",
+        "||| /                      ",
+    ):
         yield space + text
 
 
@@ -160,10 +179,14 @@ def _noise(tracer: str) -> Iterator[str]:
         yield space + "||| / _-=> migrate-disable                         MAX"
         yield space + "|||| /     delay                                   SINGLE      Interference counters:"
         yield space + "|||||               RUNTIME      NOISE  %% OF CPU  NOISE    +-----------------------------+"
-        yield ("#           TASK-PID      CPU# |||||   TIMESTAMP    IN US       IN US  AVAILABLE  IN US     "
-               "HW    NMI    IRQ   SIRQ THREAD")
-        yield ("#              | |         |   |||||      |           |             |    |            |      "
-               "|      |      |      |      |")
+        yield (
+            "#           TASK-PID      CPU# |||||   TIMESTAMP    IN US       IN US  AVAILABLE  IN US     "
+            "HW    NMI    IRQ   SIRQ THREAD"
+        )
+        yield (
+            "#              | |         |   |||||      |           |             |    |            |      "
+            "|      |      |      |      |"
+        )
         return
     yield space + "||| / _-=> migrate-disable"
     yield space + "|||| /     delay"

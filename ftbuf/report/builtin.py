@@ -40,14 +40,16 @@ def _tail(record: LineRecord, name: str) -> bytes:
     """Everything from the field's offset to the end of the record."""
     for field in record.format.fields:
         if field.name == name:
-            return bytes(record.payload[field.offset:])
+            return bytes(record.payload[field.offset :])
     return b""
 
 
 def _longs(data: bytes, context: Context) -> tuple[int, ...]:
     size = context.long_size
     count = len(data) // size
-    return struct.unpack(f"{'>' if context.big_endian else '<'}{count}{'Q' if size == 8 else 'I'}", data[:count * size])
+    return struct.unpack(
+        f"{'>' if context.big_endian else '<'}{count}{'Q' if size == 8 else 'I'}", data[: count * size]
+    )
 
 
 def function(record: LineRecord, context: Context) -> bytes:
@@ -100,23 +102,38 @@ def raw_data(record: LineRecord, context: Context) -> bytes:
 
 
 def _state(value: int) -> bytes:
-    return STATES[value:value + 1] or b"?"
+    return STATES[value : value + 1] or b"?"
 
 
 def switch(arrow: bytes, comm_of: Callable[[int], bytes]) -> Printer:
     """wakeup and context_switch records, which share their fields."""
+
     def printer(record: LineRecord, context: Context) -> bytes:
         pid = number(record, "next_pid")
         return b" %7d:%3d:%s %s [%03d] %7d:%3d:%s %s\n" % (
-            number(record, "prev_pid"), number(record, "prev_prio"), _state(number(record, "prev_state")), arrow,
-            number(record, "next_cpu"), pid, number(record, "next_prio"), _state(number(record, "next_state")), comm_of(pid))
+            number(record, "prev_pid"),
+            number(record, "prev_prio"),
+            _state(number(record, "prev_state")),
+            arrow,
+            number(record, "next_cpu"),
+            pid,
+            number(record, "next_prio"),
+            _state(number(record, "next_state")),
+            comm_of(pid),
+        )
+
     return printer
 
 
 def hwlat(record: LineRecord, context: Context) -> bytes:
     line = b"#%-5d inner/outer(us): %4d/%-5d ts:%d.%09d count:%d" % (
-        number(record, "seqnum"), number(record, "duration"), number(record, "outer_duration"), number(record, "tv_sec"),
-        number(record, "tv_nsec"), number(record, "count"))
+        number(record, "seqnum"),
+        number(record, "duration"),
+        number(record, "outer_duration"),
+        number(record, "tv_sec"),
+        number(record, "tv_nsec"),
+        number(record, "count"),
+    )
     if number(record, "nmi_count"):
         line += b" nmi-total:%d nmi-count:%d" % (number(record, "nmi_total_ts"), number(record, "nmi_count"))
     return line + b"\n"
@@ -132,10 +149,15 @@ def osnoise(record: LineRecord, context: Context) -> bytes:
 def timerlat(record: LineRecord, context: Context) -> bytes:
     kind = number(record, "context")
     name = TIMERLAT_CONTEXTS[kind] if 0 <= kind < len(TIMERLAT_CONTEXTS) else b"?"
-    return b"#%-5d context %6s timer_latency %9d ns\n" % (number(record, "seqnum"), name, number(record, "timer_latency"))
+    return b"#%-5d context %6s timer_latency %9d ns\n" % (
+        number(record, "seqnum"),
+        name,
+        number(record, "timer_latency"),
+    )
 
 
 # The same records under the options raw and hex; every other type is "type: <id>".
+
 
 def raw_function(record: LineRecord, context: Context) -> bytes:
     return b"%x %x\n" % (number(record, "ip"), number(record, "parent_ip"))
@@ -153,15 +175,26 @@ def raw_print(record: LineRecord, context: Context) -> bytes:
 def raw_switch(arrow: bytes) -> Printer:
     def printer(record: LineRecord, context: Context) -> bytes:
         return b"%d %d %s %d %d %d %s\n" % (
-            number(record, "prev_pid"), number(record, "prev_prio"), _state(number(record, "prev_state")),
-            number(record, "next_cpu"), number(record, "next_pid"), number(record, "next_prio"), arrow or
-            _state(number(record, "next_state")))
+            number(record, "prev_pid"),
+            number(record, "prev_prio"),
+            _state(number(record, "prev_state")),
+            number(record, "next_cpu"),
+            number(record, "next_pid"),
+            number(record, "next_prio"),
+            arrow or _state(number(record, "next_state")),
+        )
+
     return printer
 
 
 def raw_hwlat(record: LineRecord, context: Context) -> bytes:
-    return b"%d %d %d %09d %d\n" % (number(record, "duration"), number(record, "outer_duration"), number(record, "tv_sec"),
-                                   number(record, "tv_nsec"), number(record, "seqnum"))
+    return b"%d %d %d %09d %d\n" % (
+        number(record, "duration"),
+        number(record, "outer_duration"),
+        number(record, "tv_sec"),
+        number(record, "tv_nsec"),
+        number(record, "seqnum"),
+    )
 
 
 def raw_osnoise(record: LineRecord, context: Context) -> bytes:
@@ -180,14 +213,32 @@ def hex_function(record: LineRecord, context: Context) -> bytes:
 
 def text_printers(comm_of: Callable[[int], bytes]) -> dict[str, Printer]:
     """Event name in the ftrace system -> its printer in the normal layout."""
-    return {"function": function, "func_repeats": func_repeats, "kernel_stack": kernel_stack, "user_stack": user_stack,
-            "print": print_, "raw_data": raw_data, "context_switch": switch(b"==>", comm_of),
-            "wakeup": switch(b"  +", comm_of), "hwlat": hwlat, "osnoise": osnoise, "timerlat": timerlat}
+    return {
+        "function": function,
+        "func_repeats": func_repeats,
+        "kernel_stack": kernel_stack,
+        "user_stack": user_stack,
+        "print": print_,
+        "raw_data": raw_data,
+        "context_switch": switch(b"==>", comm_of),
+        "wakeup": switch(b"  +", comm_of),
+        "hwlat": hwlat,
+        "osnoise": osnoise,
+        "timerlat": timerlat,
+    }
 
 
 RAW_PRINTERS: dict[str, Printer] = {
-    "function": raw_function, "raw_data": raw_data, "func_repeats": raw_func_repeats, "print": raw_print, "context_switch": raw_switch(b""),
-    "wakeup": raw_switch(b"+"), "hwlat": raw_hwlat, "osnoise": raw_osnoise, "timerlat": raw_timerlat}
+    "function": raw_function,
+    "raw_data": raw_data,
+    "func_repeats": raw_func_repeats,
+    "print": raw_print,
+    "context_switch": raw_switch(b""),
+    "wakeup": raw_switch(b"+"),
+    "hwlat": raw_hwlat,
+    "osnoise": raw_osnoise,
+    "timerlat": raw_timerlat,
+}
 HEX_PRINTERS: dict[str, Printer] = {"function": hex_function}
 
 

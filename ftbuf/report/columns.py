@@ -16,8 +16,14 @@ NMI = 0x40
 BH_OFF = 0x80
 
 _HEX = b".123456789abcdef"
-_MARKS = ((1_000_000_000, b"$"), (100_000_000, b"@"), (10_000_000, b"*"), (1_000_000, b"#"), (100_000, b"!"),
-          (10_000, b"+"))  # K:trace_output.c
+_MARKS = (
+    (1_000_000_000, b"$"),
+    (100_000_000, b"@"),
+    (10_000_000, b"*"),
+    (1_000_000, b"#"),
+    (100_000, b"!"),
+    (10_000, b"+"),
+)  # K:trace_output.c
 
 
 def mark(ns: int) -> bytes:
@@ -50,8 +56,15 @@ def _irqs(flags: int, lazy: bool) -> bytes:
 def _resched(flags: int, lazy: bool) -> bytes:
     if lazy:
         key = (bool(flags & NEED_RESCHED), bool(flags & PREEMPT_RESCHED), bool(flags & RESCHED_LAZY))
-        return {(True, True, True): b"B", (True, True, False): b"N", (False, True, True): b"L", (True, False, True): b"b",
-                (True, False, False): b"n", (False, False, True): b"l", (False, True, False): b"p"}.get(key, b".")
+        return {
+            (True, True, True): b"B",
+            (True, True, False): b"N",
+            (False, True, True): b"L",
+            (True, False, True): b"b",
+            (True, False, False): b"n",
+            (False, False, True): b"l",
+            (False, True, False): b"p",
+        }.get(key, b".")
     if flags & NEED_RESCHED:
         return b"N" if flags & PREEMPT_RESCHED else b"n"
     return b"p" if flags & PREEMPT_RESCHED else b"."
@@ -66,7 +79,7 @@ def _context(flags: int) -> bytes:
 
 
 def _depths(count: int) -> bytes:
-    return _HEX[count & 15:][:1] + _HEX[count >> 4:][:1]
+    return _HEX[count & 15 :][:1] + _HEX[count >> 4 :][:1]
 
 
 def kernel_columns(release: tuple[int, int]) -> LatencyColumns:
@@ -74,12 +87,13 @@ def kernel_columns(release: tuple[int, int]) -> LatencyColumns:
     lazy = release >= (6, 13)
     flags = tuple(_irqs(f, lazy) + _resched(f, lazy) + _context(f) for f in range(256))
     migrate = release >= (5, 15)
-    preempt = tuple(_depths(c) if migrate else _HEX[min(c, 15):][:1] for c in range(256))
+    preempt = tuple(_depths(c) if migrate else _HEX[min(c, 15) :][:1] for c in range(256))
     return LatencyColumns(flags, preempt)
 
 
 def trace_cmd_columns() -> LatencyColumns:
     """What trace-cmd 3.4 prints whatever the kernel: bit 0x02 is a lazy reschedule, other needs hide it."""
+
     def context(f: int) -> bytes:
         return b"H" if f & HARDIRQ and f & SOFTIRQ else b"h" if f & HARDIRQ else b"s" if f & SOFTIRQ else b"."
 

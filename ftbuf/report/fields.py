@@ -19,7 +19,7 @@ def own_fields(fmt: EventFormat) -> tuple[Field, ...]:
 
 def located(payload: bytes, field: Field, order: str) -> tuple[int, int]:
     """(offset, length) of a dynamic field's bytes."""
-    word = int.from_bytes(payload[field.offset:field.offset + 4], "big" if order == "big" else "little")
+    word = int.from_bytes(payload[field.offset : field.offset + 4], "big" if order == "big" else "little")
     base = field.offset + 4 if field.where is Where.REL_LOC else 0
     return base + (word & 0xFFFF), word >> 16
 
@@ -31,8 +31,8 @@ class _Reader:
     def value(self, field: Field) -> bytes:
         if field.where in (Where.DATA_LOC, Where.REL_LOC):
             offset, length = located(self._payload, field, self._order)
-            return self._dynamic(field, self._payload[offset:offset + length])
-        data = self._payload[field.offset:field.offset + field.size if field.size else None]
+            return self._dynamic(field, self._payload[offset : offset + length])
+        data = self._payload[field.offset : field.offset + field.size if field.size else None]
         if field.kind is Kind.STRING:
             return data.split(b"\0", 1)[0]
         if field.type in ("char *", "const char *"):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from .columns import LatencyColumns, mark
-from .kernel import MESSAGES, lost_line, message_only
+from .kernel import MESSAGES, Losses, message_only
 from .options import LATENCY_TRACERS, Options
 from .record import LineRecord, Value, number
 from .symbols import Spelling
@@ -52,8 +52,23 @@ def graph_flags(options: Options) -> GraphFlags:
     def on(name: str) -> bool:
         return f"funcgraph-{name}" in options
 
-    return GraphFlags(on("cpu"), on("overhead"), on("proc"), on("duration"), on("abstime"), False, on("irqs"), on("tail"),
-                      on("overrun"), on("retval"), on("retval-hex"), on("retaddr"), on("args"), latency, context)
+    return GraphFlags(
+        on("cpu"),
+        on("overhead"),
+        on("proc"),
+        on("duration"),
+        on("abstime"),
+        False,
+        on("irqs"),
+        on("tail"),
+        on("overrun"),
+        on("retval"),
+        on("retval-hex"),
+        on("retaddr"),
+        on("args"),
+        latency,
+        context,
+    )
 
 
 @dataclass(slots=True)
@@ -69,7 +84,7 @@ class _Cpu:
 def duration_text(ns: int) -> bytes:
     """Seven digits of microseconds and the unit (K:trace_functions_graph.c trace_print_graph_duration)."""
     whole = b"%d" % (ns // 1000)
-    digits = whole if len(whole) >= 7 else whole + (b".%03d" % (ns % 1000))[:8 - len(whole)]
+    digits = whole if len(whole) >= 7 else whole + (b".%03d" % (ns % 1000))[: 8 - len(whole)]
     return digits + b" us " + b" " * (8 - len(digits))
 
 
@@ -91,18 +106,29 @@ def signed_value(value: int, bits: int) -> int:
 class Graph:
     """Draws records in time order. ``comm_of`` names the task of a pid, ``event`` prints any other record type."""
 
-    def __init__(self, flags: GraphFlags, latency: LatencyColumns, spell: Spelling, comm_of: Callable[[int], bytes],
-                 event: Callable[[LineRecord], bytes], plain: Callable[[LineRecord], bytes], *, cpus: int = 1, start: int = 0,
-                 irq_entry: tuple[int, int] = (0, 0)) -> None:
+    def __init__(
+        self,
+        flags: GraphFlags,
+        latency: LatencyColumns,
+        spell: Spelling,
+        comm_of: Callable[[int], bytes],
+        event: Callable[[LineRecord], bytes],
+        plain: Callable[[LineRecord], bytes],
+        *,
+        cpus: int = 1,
+        start: int = 0,
+        irq_entry: tuple[int, int] = (0, 0),
+    ) -> None:
         self._flags, self._latency, self._spell, self._comm_of = flags, latency, spell, comm_of
         self._event, self._plain, self._start, self._irq_entry = event, plain, start, irq_entry
         self._cpu_width = len(str(max(cpus - 1, 0)))
         self._cpus: dict[int, _Cpu] = {}
 
-    def draw(self, records: Iterable[LineRecord], before: Callable[[LineRecord], bytes] = lambda record: b"") -> Iterator[bytes]:
+    def draw(self, records: Iterable[LineRecord]) -> Iterator[bytes]:
         """The text of all records."""
+        losses = Losses()
         for record, leaf in with_leaves(records):
-            yield lost_line(record) + before(record) + self._record(record, leaf)
+            yield losses(record) + self._record(record, leaf)
 
     def _record(self, record: LineRecord, leaf: LineRecord | None) -> bytes:
         fmt = record.format
@@ -283,8 +309,13 @@ class Graph:
 
 def returns_from(entry: LineRecord, record: LineRecord) -> bool:
     """Whether the record is the return of this call."""
-    return (entry.format.system == record.format.system == "ftrace" and entry.format.name in ENTRIES
-            and record.format.name == EXIT and entry.pid == record.pid and number(entry, "func") == number(record, "func"))
+    return (
+        entry.format.system == record.format.system == "ftrace"
+        and entry.format.name in ENTRIES
+        and record.format.name == EXIT
+        and entry.pid == record.pid
+        and number(entry, "func") == number(record, "func")
+    )
 
 
 def with_leaves(records: Iterable[LineRecord]) -> Iterator[tuple[LineRecord, LineRecord | None]]:
@@ -348,12 +379,3 @@ def irq_entry_range(addresses: dict[bytes, int]) -> tuple[int, int]:
     """The addresses of interrupt entry functions, empty where the symbols do not tell."""
     low, high = (addresses.get(name, 0) for name in IRQ_ENTRY)
     return (low, high) if low < high else (0, 0)
-
-
-def scratch(t,op,plan,b,ctx,lat,ann):
-    from .lineplan import line_printer
-    rel=line_printer(plan,b.printer())
-    names={n:a for a,n,m in t.syms()[1] if n in IRQ_ENTRY}
-    lp=lambda r: rel(r,r.ts,0)
-    g=Graph(graph_flags(op),lat,ctx.spell,b.comm_of,b.printer(),lp,cpus=len(t.cpus),start=t.records[0].ts if t.records else 0,irq_entry=irq_entry_range(names))
-    return b"".join(g.draw(t.records,ann))

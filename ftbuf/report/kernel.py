@@ -24,10 +24,23 @@ def line_plan(options: Options, latency: LatencyColumns, start: int = 0) -> Line
     if "context-info" not in options:
         columns = []
     elif "hex" in options and "raw" not in options:
-        columns = [Column(Op.PID_HEX), literal(b" "), Column(Op.CPU_HEX), literal(b" "), Column(Op.TIME_HEX), literal(b" ")]
+        columns = [
+            Column(Op.PID_HEX),
+            literal(b" "),
+            Column(Op.CPU_HEX),
+            literal(b" "),
+            Column(Op.TIME_HEX),
+            literal(b" "),
+        ]
     elif "raw" in options:
-        columns = [Column(Op.PID_PLAIN), literal(b" "), Column(Op.CPU_RIGHT), literal(b" "), Column(Op.TIME_RAW),
-                   literal(b" ")]
+        columns = [
+            Column(Op.PID_PLAIN),
+            literal(b" "),
+            Column(Op.CPU_RIGHT),
+            literal(b" "),
+            Column(Op.TIME_RAW),
+            literal(b" "),
+        ]
     elif options.latency:
         columns = _verbose(options) if "verbose" in options else _latency(options)
     else:
@@ -47,19 +60,45 @@ def _normal(options: Options) -> list[Column]:
 
 
 def _latency(options: Options) -> list[Column]:
-    columns = [Column(Op.COMM_CUT, 8), literal(b"-"), Column(Op.PID, 7), literal(b" "), Column(Op.CPU_RIGHT, 3),
-               Column(Op.LATENCY), literal(b" ")]
+    columns = [
+        Column(Op.COMM_CUT, 8),
+        literal(b"-"),
+        Column(Op.PID, 7),
+        literal(b" "),
+        Column(Op.CPU_RIGHT, 3),
+        Column(Op.LATENCY),
+        literal(b" "),
+    ]
     if options.in_ns:
         return [*columns, Column(Op.REL_US, 4), literal(b"us"), Column(Op.NEXT_MARK), literal(b": ")]
     return [*columns, Column(Op.TIME_RAW, 4), literal(b": ")]
 
 
 def _verbose(options: Options) -> list[Column]:
-    columns = [Column(Op.COMM, 16), literal(b" "), Column(Op.PID_RIGHT, 7), literal(b" "), Column(Op.CPU_RIGHT, 3),
-               literal(b" "), Column(Op.FLAGS), literal(b" "), Column(Op.PREEMPT_HEX), literal(b" "), Column(Op.INDEX_HEX)]
+    columns = [
+        Column(Op.COMM, 16),
+        literal(b" "),
+        Column(Op.PID_RIGHT, 7),
+        literal(b" "),
+        Column(Op.CPU_RIGHT, 3),
+        literal(b" "),
+        Column(Op.FLAGS),
+        literal(b" "),
+        Column(Op.PREEMPT_HEX),
+        literal(b" "),
+        Column(Op.INDEX_HEX),
+    ]
     if options.in_ns:
-        return [*columns, literal(b" ["), Column(Op.TIME_US_HEX, 8), literal(b"] "), Column(Op.REL_MS), literal(b"ms (+"),
-                Column(Op.NEXT_MS), literal(b"ms): ")]
+        return [
+            *columns,
+            literal(b" ["),
+            Column(Op.TIME_US_HEX, 8),
+            literal(b"] "),
+            Column(Op.REL_MS),
+            literal(b"ms (+"),
+            Column(Op.NEXT_MS),
+            literal(b"ms): "),
+        ]
     return [*columns, literal(b" "), Column(Op.TIME_RAW), literal(b" (+"), Column(Op.NEXT_RAW), literal(b"): ")]
 
 
@@ -81,14 +120,16 @@ class Bodies:
             return self._hex
         return self._typed(builtin.text_printers(self.comm_of), self._event)
 
-    def _typed(self, printers: dict[str, builtin.Printer],
-               other: Callable[[LineRecord], bytes]) -> Callable[[LineRecord], bytes]:
+    def _typed(
+        self, printers: dict[str, builtin.Printer], other: Callable[[LineRecord], bytes]
+    ) -> Callable[[LineRecord], bytes]:
         context = self.context
 
         def body(record: LineRecord) -> bytes:
             fmt = record.format
             printer = printers.get(fmt.name) if fmt.system == "ftrace" else None
             return printer(record, context) if printer else other(record)
+
         return body
 
     def _hex(self, record: LineRecord) -> bytes:
@@ -112,8 +153,16 @@ class Bodies:
             fields = field_text(record, big_endian=context.big_endian, long_size=context.long_size)
             return b"%s:%s\n" % (fmt.name.encode(), fields)
         if is_call(record):
-            return call_text(record, self.release, verbose="verbose" in self.options, big_endian=self.context.big_endian,
-                             event_text=self.event_text) + b"\n"
+            return (
+                call_text(
+                    record,
+                    self.release,
+                    verbose="verbose" in self.options,
+                    big_endian=self.context.big_endian,
+                    event_text=self.event_text,
+                )
+                + b"\n"
+            )
         return b"%s: %s\n" % (fmt.name.encode(), self.event_text(record))
 
 
@@ -131,9 +180,9 @@ def fit(record: LineRecord, line: bytes, body: bytes, limit: int) -> bytes:
     head = len(line) - len(body)
     if record.format.system == "ftrace" and record.format.name == "raw_data":
         first = head + body.index(b":") + 1
-        line = line[:first + (limit - first) // RAW_STEP * RAW_STEP]
+        line = line[: first + (limit - first) // RAW_STEP * RAW_STEP]
     else:
-        line = line[:head + body.find(b": ") + 2]
+        line = line[: head + body.find(b": ") + 2]
     return line + TOO_BIG if len(line) + len(TOO_BIG) <= limit else line
 
 
@@ -142,13 +191,23 @@ def message_only(record: LineRecord, body: bytes) -> bytes:
     return body.partition(b": ")[2]
 
 
-def lost_line(record: LineRecord) -> bytes:
-    """What the kernel says where events were lost while it was read (K:trace.c print_trace_line)."""
-    if record.lost is None or record.first:  # what was overwritten before the first record was read is no gap
-        return b""
-    if record.lost < 0:
-        return b"CPU:%d [LOST EVENTS]\n" % record.cpu
-    return b"CPU:%d [LOST %d EVENTS]\n" % (record.cpu, record.lost)
+class Losses:
+    """What the kernel says where events were lost while it was read (K:trace.c print_trace_line).
+
+    What was overwritten before a CPU's first record was read is no gap.
+    """
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[int, int]] = set()
+
+    def __call__(self, record: LineRecord) -> bytes:
+        key, lost = (record.buffer, record.cpu), record.lost
+        if key not in self._seen:
+            self._seen.add(key)
+            return b""
+        if lost is None:
+            return b""
+        return b"CPU:%d [LOST EVENTS]\n" % record.cpu if lost < 0 else b"CPU:%d [LOST %d EVENTS]\n" % (record.cpu, lost)
 
 
 class Annotator:
@@ -165,13 +224,20 @@ class Annotator:
         return b"##### CPU %d buffer started ####\n" % record.cpu if len(self._seen) > 1 else b""
 
 
-def plain_lines(records: Iterable[LineRecord], plan: LinePlan, body: Callable[[LineRecord], bytes], options: Options,
-                annotate: Callable[[LineRecord], bytes], limit: int = 8155) -> Iterator[bytes]:
+def plain_lines(
+    records: Iterable[LineRecord],
+    plan: LinePlan,
+    body: Callable[[LineRecord], bytes],
+    options: Options,
+    annotate: Callable[[LineRecord], bytes],
+    limit: int = 8155,
+) -> Iterator[bytes]:
     """Every record's text, in the order given. ``limit``: see line_limit."""
     line = line_printer(plan, body)
     alone = "printk-msg-only" in options and not {"raw", "hex", "bin"} & options.enabled
+    losses = Losses()
     for index, (record, following) in enumerate(with_next(records)):
-        before = lost_line(record) + annotate(record)
+        before = losses(record) + annotate(record)
         if before:
             yield before
         if alone and record.format.system == "ftrace" and record.format.name in MESSAGES:

@@ -61,7 +61,9 @@ def _wakeup(records: Sequence[LineRecord], max_latency: int) -> Section:
 def _critical_section(records: Sequence[LineRecord], max_latency: int, spell: Spelling) -> Section:
     last = records[-1]
     own = [i for i, r in enumerate(records) if r.cpu == last.cpu]
-    marks = [i for n, i in enumerate(own) if _is_mark(records[i], records[own[n + 1]] if n + 1 < len(own) else None, spell)]
+    marks = [
+        i for n, i in enumerate(own) if _is_mark(records[i], records[own[n + 1]] if n + 1 < len(own) else None, spell)
+    ]
     if len(marks) >= 3:  # start and end of the section, and the one that its report writes
         begin, end = marks[-3], marks[-2]
     else:
@@ -69,8 +71,14 @@ def _critical_section(records: Sequence[LineRecord], max_latency: int, spell: Sp
         end = own[-1]
     first = records[begin]
     start = first.ts - START_COST
-    return Section(records[begin:], start, last.cpu, last.pid, started_at=_caller(first, spell),
-                   ended_at=_caller(records[end], spell))
+    return Section(
+        records[begin:],
+        start,
+        last.cpu,
+        last.pid,
+        started_at=_caller(first, spell),
+        ended_at=_caller(records[end], spell),
+    )
 
 
 def _is_mark(record: LineRecord, following: LineRecord | None, spell: Spelling) -> bool:

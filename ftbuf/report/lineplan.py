@@ -63,6 +63,7 @@ class LinePlan:
     columns: tuple[Column, ...]
     latency: LatencyColumns
     start: int = 0
+    labels: tuple[bytes, ...] = ()  # what BUFFER prints, by position of the buffer
 
     @property
     def needs_next(self) -> bool:
@@ -88,11 +89,6 @@ def _tgid(tgid: int | None) -> bytes:
 
 def _difference(difference: int | None, width: int) -> bytes:
     return (b"" if difference is None else b"(+%d)" % difference).ljust(width)
-
-
-def buffer_label(name: str, width: int) -> bytes:
-    """A buffer's name before its lines; blank for the top buffer."""
-    return b"%*s: " % (width, name.encode()) if name else b" " * (width + 2)
 
 
 def _piece(column: Column, plan: LinePlan, body: Body) -> Piece:
@@ -132,7 +128,7 @@ def _piece(column: Column, plan: LinePlan, body: Body) -> Piece:
         case Op.EVENT_NAME:
             return lambda r, n, i: (r.format.name.encode() + b": ").ljust(width + 2)
         case Op.BUFFER:
-            return lambda r, n, i: buffer_label(r.buffer, width)
+            return lambda r, n, i: plan.labels[r.buffer]
         case Op.BODY:
             return lambda r, n, i: body(r)
         case _:

@@ -9,8 +9,22 @@ NANOSECOND_CLOCKS = frozenset(("local", "global", "perf", "mono", "mono_raw", "b
 LATENCY_TRACERS = frozenset(("irqsoff", "preemptoff", "preemptirqsoff", "wakeup", "wakeup_rt", "wakeup_dl"))
 
 # K:trace.h: what is on where a recording does not tell
-DEFAULTS = ("print-parent", "trace_printk", "annotate", "context-info", "record-cmd", "overwrite", "irq-info", "markers",
-            "hash-ptr", "function-trace", "funcgraph-cpu", "funcgraph-overhead", "funcgraph-duration", "funcgraph-irqs")
+DEFAULTS = (
+    "print-parent",
+    "trace_printk",
+    "annotate",
+    "context-info",
+    "record-cmd",
+    "overwrite",
+    "irq-info",
+    "markers",
+    "hash-ptr",
+    "function-trace",
+    "funcgraph-cpu",
+    "funcgraph-overhead",
+    "funcgraph-duration",
+    "funcgraph-irqs",
+)
 
 
 def parse_trace_options(text: bytes) -> dict[str, bool]:
@@ -54,8 +68,9 @@ class Options:
         return self.tracer == "function_graph" or (self.tracer in LATENCY_TRACERS and "display-graph" in self.enabled)
 
 
-def make_options(trace_options: bytes | None, current_tracer: bytes | None, clock: str,
-                 changes: Iterable[str] = ()) -> Options:
+def make_options(
+    trace_options: bytes | None, current_tracer: bytes | None, clock: str, changes: Iterable[str] = ()
+) -> Options:
     """The options of a recording, with the user's changes (``-O name``, ``-O noname``) on top."""
     options = parse_trace_options(trace_options or b"")
     for word in changes:

@@ -32,15 +32,13 @@ class LineRecord(Protocol):
         """Events lost just before this one: None for none, -1 where the kernel did not store how many."""
 
     @property
-    def first(self) -> bool:
-        """Whether this is the first record of its CPU's stream."""
+    def buffer(self) -> int:
+        """Position of its buffer in the recording."""
 
-    @property
-    def buffer(self) -> str: ...
     @property
     def format(self) -> EventFormat: ...
     @property
-    def payload(self) -> memoryview: ...
+    def payload(self) -> bytes: ...
 
     def value(self, name: str) -> Value: ...
 

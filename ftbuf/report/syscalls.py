@@ -19,15 +19,21 @@ def is_call(record: LineRecord) -> bool:
     return record.format.system == "syscalls" and record.format.name.startswith((ENTER, EXIT))
 
 
-def call_text(record: LineRecord, release: tuple[int, int], *, verbose: bool = False, big_endian: bool = False,
-              event_text: Callable[[LineRecord], bytes] | None = None) -> bytes:
+def call_text(
+    record: LineRecord,
+    release: tuple[int, int],
+    *,
+    verbose: bool = False,
+    big_endian: bool = False,
+    event_text: Callable[[LineRecord], bytes] | None = None,
+) -> bytes:
     """A call or its result. ``verbose``: with the arguments' types."""
     name = record.format.name
     if name.startswith(EXIT):
         value = number(record, "ret")
         bits = 8 * next((f.size for f in own_fields(record.format) if f.name == "ret"), 8)
-        return b"sys_%s -> 0x%x" % (name[len(EXIT):].encode(), value & ((1 << bits) - 1))
-    call = b"sys_%s(" % name[len(ENTER):].encode()
+        return b"sys_%s -> 0x%x" % (name[len(EXIT) :].encode(), value & ((1 << bits) - 1))
+    call = b"sys_%s(" % name[len(ENTER) :].encode()
     if release >= READABLE and not verbose and event_text is not None and "__print_flags" in record.format.print_fmt:
         return call + _HEX.sub(lambda m: b"%d" % int(m[1], 16), event_text(record)) + b")"
     return call + b", ".join(_arguments(record, release, verbose, big_endian)) + b")"
@@ -61,10 +67,14 @@ def _user_data(record: LineRecord, field: Field, count: int, big_endian: bool) -
     """What the kernel copied from user space: a string, or bytes of which there may have been more."""
     payload = bytes(record.payload)
     offset, length = located(payload, field, "big" if big_endian else "little")
-    data = payload[offset:offset + length]
+    data = payload[offset : offset + length]
     if f"__get_str({field.name})" in record.format.print_fmt:
         return b' "%s"' % data.split(b"\0", 1)[0]
     cut = length < count
     shown = bytes(byte if is_printable(byte) else 0x2E for byte in data)
-    return b" (%s%s) \"%s\"%s" % (b":".join(b"%02x" % byte for byte in data), b", ..." if cut else b"", shown,
-                                  b"..." if cut else b"")
+    return b' (%s%s) "%s"%s' % (
+        b":".join(b"%02x" % byte for byte in data),
+        b", ..." if cut else b"",
+        shown,
+        b"..." if cut else b"",
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from .columns import LatencyColumns, microseconds
+from .columns import LatencyColumns
 from .graph import ENTRIES, EXIT, returns_from
 from .lineplan import Column, LinePlan, Op, line_printer, literal
 from .record import LineRecord, number
@@ -33,13 +33,21 @@ class Options:
     retval_hex: bool = False
 
 
-def line_plan(options: Options, latency: LatencyColumns, *, label_width: int = 0) -> LinePlan:
-    """The columns of a line. ``label_width``: that of the longest buffer name, where lines tell which they are from."""
-    columns = [Column(Op.BUFFER, label_width)] if label_width else []
+def line_plan(options: Options, latency: LatencyColumns, *, buffers: Sequence[str] = ("",)) -> LinePlan:
+    """The columns of a line. ``buffers``: names of all buffers; where one has a name, lines tell which they are from."""
+    labels = buffer_labels(buffers) if any(buffers) else ()
+    columns = [Column(Op.BUFFER)] if labels else []
     if options.latency:
         columns += [Column(Op.COMM_CUT, 8), literal(b"-"), Column(Op.PID, 5), literal(b" "), Column(Op.CPU_RIGHT, 3)]
     else:
-        columns += [Column(Op.COMM, 16), literal(b"-"), Column(Op.PID, 5), literal(b" ["), Column(Op.CPU, 3), literal(b"]")]
+        columns += [
+            Column(Op.COMM, 16),
+            literal(b"-"),
+            Column(Op.PID, 5),
+            literal(b" ["),
+            Column(Op.CPU, 3),
+            literal(b"]"),
+        ]
     if options.raw:
         columns += [literal(b"-0x"), Column(Op.FLAGS_HEX)]
     else:
@@ -52,7 +60,14 @@ def line_plan(options: Options, latency: LatencyColumns, *, label_width: int = 0
     if options.ts_diff:
         exact = options.nanoseconds or not options.seconds
         columns += [literal(b" "), Column(Op.DIFF if exact else Op.DIFF_US, DIFF_WIDTH)]
-    return LinePlan((*columns, literal(b" "), Column(Op.EVENT_NAME, NAME_WIDTH), Column(Op.BODY), literal(b"\n")), latency)
+    columns += [literal(b" "), Column(Op.EVENT_NAME, NAME_WIDTH), Column(Op.BODY), literal(b"\n")]
+    return LinePlan(tuple(columns), latency, labels=labels)
+
+
+def buffer_labels(names: Sequence[str]) -> tuple[bytes, ...]:
+    """What stands before the lines of each buffer: blank for the top one."""
+    width = max(len(name.encode()) for name in names)
+    return tuple(b"%*s: " % (width, name.encode()) if name else b" " * (width + 2) for name in names)
 
 
 def lost_line(record: LineRecord) -> bytes:
@@ -130,6 +145,7 @@ class GraphBodies:
 
 # -- lines ------------------------------------------------------------------------------------------------------------
 
+
 @dataclass(slots=True)
 class Lines:
     """Prints records in time order. ``body`` gives an event's text, ``fields`` its fields one by one."""
@@ -166,35 +182,3 @@ class Lines:
             if name == EXIT:
                 return self.graph.exit(record)
         return self.body(record)
-
-
-def first_and_last(path: str, ends: Sequence[tuple[int, int, int]], *, first: bool, last: bool, seconds: bool = True,
-                   nanoseconds: bool = False) -> Iterator[bytes]:
-    """--first-event and --last-event. ``ends``: (cpu, first time, last time) of every CPU with data."""
-    def time(ts: int) -> bytes:
-        if not seconds:
-            return b"%12d" % ts
-        if nanoseconds:
-            return b"%5d.%09d" % divmod(ts, 1_000_000_000)
-        return b"%5d.%06d" % divmod(microseconds(ts), 1_000_000)
-
-    yield b"List of CPUs in %s with data:\n" % path.encode("utf-8", "surrogateescape")
-    for cpu, begin, end in ends:
-        line = b"  %d" % cpu
-        if first:
-            line += b"\tFirst event:" + time(begin)
-        if last:
-            line += b"\tLast event:" + time(end)
-        yield line + b"\n"
-
-
-def event_list(names: Iterable[tuple[str, str]]) -> Iterator[bytes]:
-    """-E: every event that the recording describes."""
-    for system, name in names:
-        yield f"{system}:{name}\n".encode()
-
-
-def printk_list(formats: dict[int, bytes]) -> Iterator[bytes]:
-    """-P: the strings of trace_printk."""
-    for address, text in sorted(formats.items()):
-        yield b"%016x %s\n" % (address, text)

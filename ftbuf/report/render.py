@@ -1,0 +1,248 @@
+"""A whole report: which layout, which records, in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from ..clock import Correction
+from ..container.model import Buffer
+from ..recording import Recording
+from . import builtin, graph, kernel, latency, tracecmd
+from .banner import Facts, banner
+from .bodies import EventTexts
+from .columns import kernel_columns, kernel_release, trace_cmd_columns
+from .lineplan import line_printer
+from .lines import Names, lines
+from .options import LATENCY_TRACERS, Options, make_options
+from .record import LineRecord
+from .symbols import Spelling
+
+if TYPE_CHECKING:
+    from ..trace import Trace
+
+Keep = Callable[[LineRecord], bool]
+
+
+# -- the kernel's own text ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRequest:
+    """What a report in the kernel's style shows."""
+
+    buffer: str = ""  # "main", "snapshot"; "": as the tracer does
+    options: tuple[str, ...] = ()  # -O
+    keep: Keep | None = None
+
+
+def kernel_report(trace: Trace, request: KernelRequest) -> Iterator[bytes]:
+    """What the kernel's ``trace`` file would show."""
+    from ..trace import Trace
+
+    recording = trace.recording
+    if recording.container.text is not None:
+        yield recording.container.text
+        return
+    clock = recording.buffers[0].clock if recording.buffers else "local"
+    file = recording.container.tracing_file
+    options = make_options(file("trace_options"), file("current_tracer"), clock, request.options)
+    snapshot = request.buffer == "snapshot" or (not request.buffer and options.tracer in LATENCY_TRACERS)
+    buffers = snapshot_buffers(recording) if snapshot else None
+    if buffers:
+        recording = Recording(recording.container, buffers)
+        trace = Trace(recording, trace.selection, errors=trace.errors)
+    yield from _Kernel(trace, recording, options, request, is_snapshot=bool(buffers)).lines()
+
+
+def snapshot_buffers(recording: Recording) -> list[Buffer]:
+    """The buffers of a recording's snapshot, where it has one."""
+    buffers: list[Buffer] = getattr(recording.container, "snapshot_buffers", [])
+    return [b for b in buffers if b.streams]
+
+
+class _Kernel:
+    def __init__(
+        self, trace: Trace, recording: Recording, options: Options, request: KernelRequest, *, is_snapshot: bool
+    ) -> None:
+        self._trace, self._recording, self._options, self._request = trace, recording, options, request
+        self._is_snapshot = is_snapshot
+        self._uname = recording.container.uname
+        self._release = kernel_release(self._uname)
+        self._columns = kernel_columns(self._release)
+        long_size = recording.abi.long_size
+        self._spell = Spelling(recording.symbols, long_size, "sym-offset" in options, "sym-addr" in options)
+        self._names = Names(recording.comms, recording.tgids, kernel=True)
+        context = builtin.Context(self._spell, "print-parent" in options, options.in_ns, recording.container.big_endian)
+        texts = EventTexts(recording, kernel=True)
+        self._body = kernel.Bodies(options, context, texts.text, self._names.comm, self._release).printer()
+
+    def lines(self) -> Iterator[bytes]:
+        options, records = self._options, self._records()
+        entries, overrun = self._counts()
+        facts = Facts(self._uname, self._cpus, entries, entries + overrun, max(self._cpus - 1, 0))
+        start = 0
+        if options.tracer in LATENCY_TRACERS:
+            section = latency.longest_section(options.tracer, list(records), self._max_latency, self._spell)
+            records, start = section.records, section.start
+            facts = self._section_facts(facts, section)
+        elif options.latency:
+            records, start = _with_start(records)
+        flags = graph.graph_flags(options) if options.draws_graph else None
+        yield from banner(options, facts, flags)
+        plan = kernel.line_plan(options, self._columns, start)
+        if flags is not None:
+            yield from self._graph(flags, plan, start).draw(records)
+            return
+        annotate = kernel.Annotator(options, overrun > 0)
+        limit = kernel.line_limit(self._recording.abi.long_size, self._release)
+        yield from kernel.plain_lines(records, plan, self._body, options, annotate, limit)
+
+    def _records(self) -> Iterable[LineRecord]:
+        keep = self._request.keep
+        records = lines(self._trace, self._names)
+        return records if keep is None else (r for r in records if keep(r))
+
+    def _graph(self, flags: graph.GraphFlags, plan: kernel.LinePlan, start: int) -> graph.Graph:
+        plain = line_printer(plan, self._body)
+        ends = {name: self._recording.symbols.by_name(name) or 0 for name in graph.IRQ_ENTRY}
+        return graph.Graph(
+            flags,
+            self._columns,
+            self._spell,
+            self._names.comm,
+            self._body,
+            lambda r: plain(r, r.ts, 0),
+            cpus=self._cpus,
+            start=start,
+            irq_entry=graph.irq_entry_range(ends),
+        )
+
+    @property
+    def _cpus(self) -> int:
+        """How many CPUs the kernel had: those that have files, at least."""
+        cpus = {s.cpu for b in self._recording.buffers for s in b.streams}
+        cpus |= {cpu for b in self._recording.container.buffers for cpu in b.stats}
+        return max(cpus, default=0) + 1
+
+    def _counts(self) -> tuple[int, int]:
+        """(records in the buffer, records overwritten)."""
+        entries = sum(self._trace.events.values()) + self._trace.unknown_events
+        if self._is_snapshot:
+            return entries, 0
+        overrun = 0
+        for buffer in self._recording.buffers:
+            for text in buffer.stats.values():
+                overrun += sum(
+                    int(line.split()[1])
+                    for line in text.splitlines()
+                    if line.startswith(b"overrun:") and line.split()[1:2] and line.split()[1].isdigit()
+                )
+        return entries, overrun
+
+    @property
+    def _max_latency(self) -> int:
+        text = (self._recording.container.tracing_file("tracing_max_latency") or b"").strip()
+        return int(text) if text.isdigit() else 0
+
+    def _section_facts(self, facts: Facts, section: latency.Section) -> Facts:
+        count = len(section.records)
+        task = self._names.comm(section.task).decode("utf-8", "surrogateescape")
+        return replace(
+            facts,
+            entries=count,
+            written=count,
+            cpu=section.cpu,
+            max_latency=self._max_latency,
+            task=task,
+            pid=section.task,
+            policy=section.policy,
+            rt_prio=section.rt_prio,
+            started_at=section.started_at,
+            ended_at=section.ended_at,
+        )
+
+
+def _with_start(records: Iterable[LineRecord]) -> tuple[Iterable[LineRecord], int]:
+    """The records, and the time of the first: when the buffer was last emptied is not in a recording."""
+    iterator = iter(records)
+    first = next(iterator, None)
+    if first is None:
+        return (), 0
+
+    def again() -> Iterator[LineRecord]:
+        yield first
+        yield from iterator
+
+    return again(), first.ts
+
+
+# -- trace-cmd's text -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TraceCmdRequest:
+    """What a report in trace-cmd's style shows."""
+
+    options: tracecmd.Options = field(default_factory=tracecmd.Options)
+    plugins: bool = True  # -N
+    ts2secs: int = 0
+    raw_ts: bool = False
+    ts_offset: int = 0
+    align_ts: bool = False
+    keep: Keep | None = None
+
+
+def with_clock(trace: Trace, request: TraceCmdRequest) -> tuple[Trace, tracecmd.Options]:
+    """The trace on the report's clock, and the options with the unit that this gives."""
+    from ..trace import Trace
+
+    recording = trace.recording
+    correction = recording.correction
+    if request.raw_ts:
+        correction = Correction()
+    elif request.ts2secs:
+        correction = replace(correction, mult=0, shift=0, hz=request.ts2secs)
+    if request.ts_offset and not request.raw_ts:
+        correction = replace(correction, offset=correction.offset + request.ts_offset)
+    clock = recording.buffers[0].clock if recording.buffers else "local"
+    seconds = not request.raw_ts and (clock in tracecmd.SECONDS_CLOCKS or correction.mult != 0 or correction.hz != 0)
+    if request.align_ts:
+        first = Trace(
+            Recording(recording.container, recording.buffers, correction), trace.selection, errors="skip"
+        ).start
+        correction = replace(correction, offset=correction.offset - (first or 0))
+    corrected = Recording(recording.container, recording.buffers, correction)
+    return Trace(corrected, trace.selection, errors=trace.errors), replace(request.options, seconds=seconds)
+
+
+def trace_cmd_report(trace: Trace, request: TraceCmdRequest) -> Iterator[bytes]:
+    """What ``trace-cmd report`` would print."""
+    recording = trace.recording
+    yield b"cpus=%d\n" % cpu_count(recording)
+    if recording.container.text is not None:
+        yield recording.container.text
+        return
+    trace, options = with_clock(trace, request)
+    recording = trace.recording
+    names = Names(recording.comms, recording.tgids, kernel=False)
+    texts = EventTexts(recording, kernel=False, plugins=request.plugins)
+    spell = Spelling(recording.symbols, recording.abi.long_size, trace_cmd=True)
+    graphs = tracecmd.GraphBodies(options, spell) if request.plugins and not options.raw else None
+    plan = tracecmd.line_plan(options, trace_cmd_columns(), buffers=[b.name for b in recording.buffers] or [""])
+    printer = tracecmd.Lines(options, plan, texts.text, texts.fields, graphs)
+    keep = request.keep
+    records: Iterable[LineRecord] = lines(trace, names)
+    if keep is not None:
+        records = (r for r in records if keep(r))
+    yield from printer.print(records)
+
+
+def cpu_count(recording: Recording) -> int:
+    """The number of CPUs of the recording machine."""
+    declared = next(
+        (o.value for o in recording.container.options if o.name == "CPUCOUNT" and isinstance(o.value, int)), 0
+    )
+    cpus = {s.cpu for b in recording.container.buffers for s in b.streams}
+    return max(declared, recording.container.cpu_count, max(cpus, default=-1) + 1)
