@@ -438,10 +438,12 @@ class Trace(Mapping[str, "EventView"]):
 
     @property
     def selection(self) -> Selection:
+        """What this view leaves out of its recording."""
         return self._selection
 
     @property
     def errors(self) -> str:
+        """What reads do about damaged data, as ``open`` was told."""
         return self._errors
 
     # ---- inside ----

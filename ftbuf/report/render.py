@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Keep = Callable[[LineRecord], bool]
 
 
-# -- the kernel's own text ----------------------------------------------------------------------------------------------
+# -- the kernel's own text ---------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ def _with_start(records: Iterable[LineRecord]) -> tuple[Iterable[LineRecord], in
     return again(), first.ts
 
 
-# -- trace-cmd's text -----------------------------------------------------------------------------------------------------
+# -- trace-cmd's text ---------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
