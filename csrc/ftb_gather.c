@@ -67,10 +67,7 @@ static const ftb_stream *stream_of(const rows *r, uint32_t k)
 static void gather_ts(const rows *r, int64_t *out)
 {
     const int64_t *ts = r->batch->ts;
-    if (r->index == NULL)
-        memcpy(out, ts, r->n * sizeof *out);
-    else
-        FOR_ROWS(r, k, { out[i] = ts[k]; });
+    FOR_ROWS(r, k, { out[i] = ts[k]; });
 }
 
 /* The stream that all rows come from, or NULL: with few CPUs running, and with one always, a constant is all it takes. */
@@ -207,8 +204,23 @@ static ftb_span locate(const rows *r, const ftb_op *op, uint32_t k)
     return span;
 }
 
+#define COMM_LEN 16 /* K:include/linux/sched.h TASK_COMM_LEN */
+
+static int gather_comms(const rows *r, const ftb_op *op, int32_t *out)
+{
+    int64_t least = 0;
+    FOR_ROWS(r, k, {
+        int64_t code = ftb_intern_comm(op->intern, r->batch->data[k] + op->offset);
+        least |= code;
+        out[i] = (int32_t)code;
+    });
+    return least < 0 ? FTB_NO_MEMORY : FTB_OK;
+}
+
 static int gather_strings(const rows *r, const ftb_op *op, int32_t *out)
 {
+    if (op->where == FTB_INLINE && op->size == COMM_LEN)
+        return gather_comms(r, op, out);
     for (uint32_t i = 0; i < r->n; i++) {
         ftb_span span = locate(r, op, row_at(r, i));
         const uint8_t *nul = span.len > 0 ? memchr(span.data, 0, span.len) : NULL;
@@ -252,14 +264,14 @@ static size_t out_bytes(const ftb_op *op)
 }
 
 /* Final size of a column, guessed from how far its streams have been read; 0 while it is too early to tell. */
-static size_t expected_bytes(const rows *r, const ftb_op *op)
+static size_t expected_bytes(const rows *r, const ftb_op *op, size_t coming)
 {
     double consumed = 0, total = (double)r->context->total_bytes;
     for (uint32_t i = 0; i < r->context->n_streams; i++)
         consumed += (double)r->context->streams[i].consumed + (double)r->context->streams[i].next_page;
     if (consumed * 64 < total || consumed > total)
         return 0;
-    double expected = (double)op->column.size * (total / consumed) * 1.05 + FTB_BATCH * (double)out_bytes(op);
+    double expected = ((double)op->column.size + (double)coming) * (total / consumed) * 1.05 + FTB_BATCH * (double)out_bytes(op);
     return expected < (double)SIZE_MAX / 4 ? (size_t)expected : 0;
 }
 
@@ -297,10 +309,12 @@ static int gather_op(const rows *r, ftb_op *op)
     if (ftb_mul_overflows(out_bytes(op), r->n, &bytes))
         return FTB_NO_MEMORY;
     if (bytes > op->column.capacity - op->column.size &&
-        ftb_column_reserve_for(&op->column, bytes, expected_bytes(r, op)) != FTB_OK)
+        ftb_column_reserve_for(&op->column, bytes, expected_bytes(r, op, bytes)) != FTB_OK)
         return FTB_NO_MEMORY;
     uint8_t *to = op->column.data + op->column.size;
-    if (is_small(op) && op->column.capacity >= FTB_STREAM_FROM) {
+    if (op->op == FTB_OP_TS && r->index == NULL) {
+        ftb_stream_out(to, (const uint8_t *)r->batch->ts, bytes);
+    } else if (is_small(op) && op->column.capacity >= FTB_STREAM_FROM) {
         _Alignas(64) uint8_t near[FTB_BATCH * 8];
         gather_small(r, op, near);
         ftb_stream_out(to, near, bytes);

@@ -32,6 +32,8 @@ int ftb_intern_init(ftb_intern *in)
     if (in->table == NULL)
         return FTB_NO_MEMORY;
     in->mask = FIRST_TABLE - 1;
+    for (uint32_t i = 0; i < FTB_INTERN_NEAR; i++)
+        in->near[i].code = -1;
     uint64_t zero = 0;
     return ftb_column_append(&in->offsets, &zero, sizeof zero);
 }
@@ -95,4 +97,33 @@ int64_t ftb_intern_code(ftb_intern *in, const uint8_t *s, size_t n)
         if (offsets[code + 1] - offsets[code] == n + 1 && memcmp(in->bytes.data + offsets[code], s, n) == 0)
             return code;
     }
+}
+
+/* The high bit of the first NUL byte of a word (bytes in memory order), or 0. */
+FTB_ALWAYS_INLINE uint64_t first_nul(uint64_t w)
+{
+    uint64_t nul = (w - 0x0101010101010101ULL) & ~w & 0x8080808080808080ULL;
+    return nul & -nul;
+}
+
+static size_t padded_length(const uint8_t *s, size_t n)
+{
+    const uint8_t *nul = memchr(s, 0, n);
+    return nul != NULL ? (size_t)(nul - s) : n;
+}
+
+int64_t ftb_intern_comm(ftb_intern *in, const uint8_t *s)
+{
+    uint64_t low = ftb_load64(s, 0), high = ftb_load64(s + 8, 0);
+    uint64_t end_low = first_nul(low), end_high = first_nul(high);
+    /* without branches, since names of up to and over 7 bytes alternate: clear what follows the NUL */
+    low &= end_low != 0 ? end_low / 0x80 - 1 : UINT64_MAX;
+    high &= end_low != 0 ? 0 : end_high != 0 ? end_high / 0x80 - 1 : UINT64_MAX;
+    uint64_t mixed = (low ^ (high * 0x9e3779b97f4a7c15ULL)) * 0xff51afd7ed558ccdULL;
+    ftb_intern_entry *entry = &in->near[mixed >> 56];
+    if (FTB_LIKELY(entry->low == low && entry->high == high && entry->code >= 0))
+        return entry->code;
+    int64_t code = ftb_intern_code(in, s, padded_length(s, 16));
+    *entry = (ftb_intern_entry){low, high, code};
+    return code;
 }

@@ -215,18 +215,27 @@ typedef struct {
 int ftb_merge_fill(ftb_merge *m, const ftb_select *select, ftb_batch *out, ftb_report *report);
 
 /* Strings and their codes. */
+#define FTB_INTERN_NEAR 256
+typedef struct {
+    uint64_t low, high; /* a string of up to 16 bytes, NUL-padded */
+    int64_t code;       /* -1: empty entry */
+} ftb_intern_entry;
+
 typedef struct {
     ftb_column bytes;   /* the strings, one after another, each followed by a NUL */
     ftb_column offsets; /* uint64 start of each string, and one more: the end */
     uint64_t *table;    /* open addressing: hash << 32 | code + 1; 0: free */
     uint32_t mask;
     uint32_t n;
+    ftb_intern_entry near[FTB_INTERN_NEAR]; /* task names repeat: most are found here */
 } ftb_intern;
 
 int ftb_intern_init(ftb_intern *in);
 void ftb_intern_free(ftb_intern *in);
 /* Code of a string, added when new; -1 when memory is out. */
 int64_t ftb_intern_code(ftb_intern *in, const uint8_t *s, size_t n);
+/* The same for a field of 16 bytes, a NUL-terminated (or full) string: TASK_COMM_LEN. */
+int64_t ftb_intern_comm(ftb_intern *in, const uint8_t *s);
 
 /* Plans: one op per column. */
 typedef enum {
