@@ -281,7 +281,8 @@ class EventContext:
         seconds, ns = divmod(event.ts + 500, 1_000_000_000)  # rounded to microseconds, as the kernel does
         values = " ".join(f"{name}={value}" for name, value in shown(event))
         time = f"{seconds:5d}.{ns // 1000:06d}"
-        return f"{event.comm:>16}-{event.pid:<7} [{event.cpu:03d}] {time}: {event.name}: {values}"
+        pid = "?" if event.pid is None else event.pid  # a record too short to hold it
+        return f"{event.comm:>16}-{pid:<7} [{event.cpu:03d}] {time}: {event.name}: {values}"
 
 
 def shown(event: Any) -> Iterator[tuple[str, Any]]:
