@@ -97,8 +97,8 @@ static void run(const ftb_abi *abi, input *inputs, uint32_t n, size_t segment_si
 int main(void)
 {
     unsigned big, commit, subbuf, data, old, pages, n;
-    for (unsigned i = 0; i < 0xffff; i++)
-        slot_of[i] = (uint16_t)i;
+    for (unsigned i = 0; i < FTB_N_IDS; i++)
+        slot_of[i] = (uint16_t)(i < FTB_NO_SLOT ? i : FTB_NO_SLOT - 1);
     while (scanf("%u %u %u %u %u %u %u", &big, &commit, &subbuf, &data, &old, &pages, &n) == 7) {
         ftb_abi abi = {.subbuf_size = subbuf, .data_offset = data, .commit_size = commit, .type_size = 2,
                        .big_endian = (uint8_t)big, .old_header = (uint8_t)old};
