@@ -375,7 +375,7 @@ def _give_up(item: _Waiting, open_calls: dict[int, _Waiting]) -> None:
     open_calls.pop(item.record.cpu, None)
 
 
-def irq_entry_range(addresses: dict[bytes, int]) -> tuple[int, int]:
+def irq_entry_range(address_of: Callable[[bytes], int | None]) -> tuple[int, int]:
     """The addresses of interrupt entry functions, empty where the symbols do not tell."""
-    low, high = (addresses.get(name, 0) for name in IRQ_ENTRY)
-    return (low, high) if low < high else (0, 0)
+    low, high = (address_of(name) for name in IRQ_ENTRY)
+    return (low, high) if low is not None and high is not None and low < high else (0, 0)

@@ -106,7 +106,6 @@ class _Kernel:
 
     def _graph(self, flags: graph.GraphFlags, plan: kernel.LinePlan, start: int) -> graph.Graph:
         plain = line_printer(plan, self._body)
-        ends = {name: self._recording.symbols.by_name(name) or 0 for name in graph.IRQ_ENTRY}
         return graph.Graph(
             flags,
             self._columns,
@@ -116,7 +115,7 @@ class _Kernel:
             lambda r: plain(r, r.ts, 0),
             cpus=self._cpus,
             start=start,
-            irq_entry=graph.irq_entry_range(ends),
+            irq_entry=graph.irq_entry_range(self._recording.symbols.by_name),
         )
 
     @property

@@ -1,0 +1,54 @@
+"""Which part of a snapshot a latency tracer's text shows."""
+
+from __future__ import annotations
+
+from ftbuf.report.latency import START_COST, longest_section
+from ftbuf.report.symbols import Spelling
+from report_helpers import FUNCTION, FakeRecord, FakeSymbols, entry, event_format, func, leave
+
+SPELL = Spelling(FakeSymbols())
+WAKEUP = event_format("ftrace", "wakeup", "next_pid", "next_prio")
+STACK = event_format("ftrace", "kernel_stack", "size")
+INSIDE = 0x20  # of a function: an address that a call returns to
+
+
+def call(ts, ip, **more):
+    return FakeRecord(FUNCTION, ts, {"ip": ip, "parent_ip": func(9)}, **more)
+
+
+def test_the_section_is_between_the_tracers_own_records():
+    older = [call(0, func(0) + INSIDE), call(5_000, func(1)), call(9_000, func(0) + INSIDE)]
+    other_cpu = [call(15_000, func(4) + INSIDE, cpu=1)]
+    section = [call(20_000, func(2) + INSIDE, pid=7), call(21_000, func(3), pid=7), call(90_000, func(2) + INSIDE, pid=7),
+               call(91_000, func(5) + INSIDE, pid=7), FakeRecord(STACK, 95_000, {"size": 0}, pid=7)]
+    found = longest_section("irqsoff", [*older, *other_cpu, *section], 70, SPELL)
+    assert list(found.records) == section
+    assert found.start == 20_000 - START_COST
+    assert (found.task, found.started_at, found.ended_at) == (7, "f9", "f9")
+
+
+def test_in_a_graph_they_are_calls_that_take_no_time():
+    def mark(ts, number):
+        return [entry(ts, func(number)), leave(ts + 100, func(number), 0, 0)]
+
+    section = [*mark(20_000, 1), entry(30_000, func(2)), leave(31_000, func(2)), *mark(60_000, 1), *mark(61_000, 3)]
+    found = longest_section("preemptoff", [*mark(0, 1), *mark(9_000, 1), *section], 40, SPELL)
+    assert list(found.records) == section
+
+
+def test_without_such_records_the_latency_itself_tells():
+    records = [call(ts, func(1)) for ts in (0, 50_000, 60_000, 100_000)]
+    assert list(longest_section("irqsoff", records, 45, SPELL).records) == records[2:]
+
+
+def test_a_wakeup_shows_everything_and_the_task_that_woke():
+    woken = FakeRecord(WAKEUP, 1_000, {"next_pid": 78, "next_prio": 39})
+    found = longest_section("wakeup_rt", [woken, call(500_000, func(1))], 510, SPELL)
+    assert len(found.records) == 2
+    assert found.start <= 1_000
+    assert (found.task, found.policy, found.rt_prio) == (78, 1, 60)
+
+
+def test_nothing_recorded():
+    assert list(longest_section("wakeup", [], 0, SPELL).records) == []
+    assert list(longest_section("irqsoff", [], 0, SPELL).records) == []
