@@ -14,6 +14,7 @@ DIRECTIVES = {
     "boundscheck": False,
     "wraparound": False,
     "initializedcheck": False,
+    "nonecheck": True,
     "auto_pickle": False,
     "embedsignature": True,
     "binding": True,

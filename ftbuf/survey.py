@@ -58,7 +58,7 @@ def losses_table(losses: np.ndarray, sources: Sequence[Source], window: Window, 
     columns: dict[str, ColumnData] = {"common_cpu": Plain(cpu_of[stream])}
     if len(recording.buffers) > 1:
         columns["common_buffer"] = Encoded(buffer_of[stream], recording.names.buffers)
-    columns |= {name: Plain(np.ascontiguousarray(losses[name])) for name in ("before", "after", "count")}
+    columns |= {name: Plain(losses[name].copy()) for name in ("before", "after", "count")}
     return Table([columns])
 
 

@@ -27,8 +27,12 @@ class ColumnData(Protocol):
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
+    """A view that cannot be made writable again: numpy lets whoever has an array that owns its memory do that."""
     array.flags.writeable = False
-    return array
+    return array.view()
+
+
+# Columns pickle by their constructors, so that what comes back is read-only too.
 
 
 class Plain:
@@ -52,6 +56,9 @@ class Plain:
 
     def to_pandas(self) -> Any:
         return self.values if self.values.ndim == 1 else list(self.values)
+
+    def __reduce__(self) -> tuple[type[Plain], tuple[np.ndarray]]:
+        return Plain, (self.values,)
 
     def joined(self, others: Sequence[Plain]) -> Plain:
         return Plain(np.concatenate([self.values, *(o.values for o in others)]))
@@ -83,6 +90,9 @@ class Encoded:
     def to_pandas(self) -> Any:
         pd = require("pandas", "pandas")
         return pd.Categorical.from_codes(self.codes, self.strings)
+
+    def __reduce__(self) -> tuple[type[Encoded], tuple[np.ndarray, list[str]]]:
+        return Encoded, (self.codes, self.strings)
 
     def joined(self, others: Sequence[Encoded]) -> Encoded:
         parts = [self, *others]
@@ -126,6 +136,9 @@ class Lists:
 
     def to_pandas(self) -> Any:
         return self.to_numpy()
+
+    def __reduce__(self) -> tuple[type[Lists], tuple[np.ndarray, np.ndarray]]:
+        return Lists, (self.ends, self.values)
 
     def joined(self, others: Sequence[Lists]) -> Lists:
         parts = [self, *others]

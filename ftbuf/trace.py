@@ -367,7 +367,7 @@ class Trace(Mapping[str, "EventView"]):
         yield from self.objects(Event, EventContext(self._open()), events)
 
     def objects(self, cls: type[Any], context: Any, events: Iterable[str] | None = None) -> Iterator[Any]:
-        """The same as objects of `cls`, a subclass of the core's Record; `context` is what its ``info.context`` is to be."""
+        """Records as objects of `cls`, a subclass of the core's Record; `context` becomes its ``info.context``."""
         recording = self._open()
         request, slots = recording.slots_request(self._pairs(events))
 

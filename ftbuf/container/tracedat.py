@@ -498,6 +498,7 @@ class TraceDat(Container):
 
     def close(self) -> None:
         self.source.close()
+        self.__dict__.pop("_formats", None)  # its sources look into the same memory
 
 
 def _header_info(cursor: Cursor) -> tuple[bytes, bytes]:
