@@ -46,7 +46,8 @@ def near_symbols(kallsyms: bytes, pages: list[bytes], abi) -> bytes:
     starts = [int(line.split(b" ", 1)[0], 16) for line in lines]
     order = "big" if abi.big_endian else "little"
     numbers = {int.from_bytes(p[i : i + abi.long_size], order) for p in pages for i in range(0, len(p), 4)}
-    keep: set[int] = set()
+    # the bounds of the interrupt entry functions decide what a function graph shows
+    keep: set[int] = {i for i, line in enumerate(lines) if b" __irqentry_text_" in line}
     for n in numbers:
         if starts and starts[0] <= n <= starts[-1] + 65536:
             at = bisect.bisect_right(starts, n)
