@@ -566,3 +566,6 @@ cdef class Records:
             at += 1
         self.loss_cursor[stream] = at
         return count
+
+
+include "_text.pxi"

@@ -1,0 +1,105 @@
+/* Inside of the evaluator: appending text, and one function for each operation that emits. */
+#ifndef FTB_EMIT_H
+#define FTB_EMIT_H
+
+#include "ftb_expr.h"
+#include "ftb_inline.h"
+
+typedef struct ftb_mem {
+    const uint8_t *data;
+    uint32_t size;
+} ftb_mem;
+
+/* What the emitting operations need. */
+typedef struct ftb_vm {
+    const ftb_program *program;
+    const ftb_text_context *context;
+    const uint8_t *record;
+    size_t size;
+    size_t cursor; /* in the argument buffer of a trace_printk */
+    ftb_text *out;
+    int nesting; /* a trace_printk format inside an event */
+} ftb_vm;
+
+/* Room for n more bytes, or NULL (and the text's status says why). */
+FTB_ALWAYS_INLINE char *ftb_room(ftb_text *text, size_t n)
+{
+    if (FTB_UNLIKELY(n > text->cap - text->len) && ftb_text_reserve(text, n) != FTB_OK)
+        return NULL;
+    return text->data + text->len;
+}
+
+FTB_ALWAYS_INLINE void ftb_put(ftb_text *text, const char *data, size_t n)
+{
+    char *p = ftb_room(text, n);
+    if (FTB_LIKELY(p != NULL)) {
+        memcpy(p, data, n);
+        text->len += n;
+    }
+}
+
+FTB_ALWAYS_INLINE void ftb_put_char(ftb_text *text, char c)
+{
+    char *p = ftb_room(text, 1);
+    if (FTB_LIKELY(p != NULL)) {
+        *p = c;
+        text->len++;
+    }
+}
+
+#define FTB_PUTS(text, literal) ftb_put(text, literal, sizeof(literal) - 1)
+
+void ftb_fill(ftb_text *text, char c, size_t n);
+void ftb_put_decimal(ftb_text *text, uint64_t value);
+void ftb_put_signed(ftb_text *text, int64_t value);
+void ftb_put_hex(ftb_text *text, uint64_t value, int min_digits, bool upper);
+void ftb_put_number(ftb_text *text, uint64_t spec, int64_t value, bool is_signed, int width, int precision);
+void ftb_put_padded(ftb_text *text, const char *data, size_t n, int width, bool left);
+void ftb_pad_since(ftb_text *text, size_t mark, int width, int precision, bool left);
+uint32_t ftb_string_size(ftb_mem mem); /* up to the first NUL */
+
+FTB_ALWAYS_INLINE int64_t ftb_extend(uint64_t value, unsigned size)
+{
+    switch (size) {
+    case 1: return (int64_t)(uint8_t)value;
+    case 2: return (int64_t)(uint16_t)value;
+    case 4: return (int64_t)(uint32_t)value;
+    case 0x81: return (int8_t)value;
+    case 0x82: return (int16_t)value;
+    case 0x84: return (int32_t)value;
+    default: return (int64_t)value;
+    }
+}
+
+void ftb_emit_pointer_string(const ftb_vm *vm, const ftb_insn *op, uint64_t value);
+void ftb_emit_pointer(const ftb_vm *vm, const ftb_insn *op, uint64_t value);
+void ftb_emit_symbol(const ftb_vm *vm, unsigned form, uint64_t address);
+void ftb_emit_flags(const ftb_vm *vm, const ftb_insn *op, uint64_t value);
+void ftb_emit_symbolic(const ftb_vm *vm, const ftb_insn *op, uint64_t value);
+void ftb_emit_hex(const ftb_vm *vm, const ftb_insn *op, ftb_mem mem, int64_t bytes);
+void ftb_emit_array(const ftb_vm *vm, const ftb_insn *op, ftb_mem mem, int64_t count, int64_t element);
+void ftb_emit_hexdump(const ftb_vm *vm, const ftb_insn *op, ftb_mem mem, const int64_t *arguments);
+void ftb_emit_bits(const ftb_vm *vm, const ftb_insn *op, ftb_mem mem, int64_t bits);
+void ftb_emit_mac(const ftb_vm *vm, const ftb_insn *op, ftb_mem mem);
+void ftb_emit_ip4(const ftb_vm *vm, const ftb_insn *op, ftb_mem mem);
+void ftb_emit_ip6(const ftb_vm *vm, const ftb_insn *op, ftb_mem mem);
+void ftb_emit_sockaddr(const ftb_vm *vm, const ftb_insn *op, ftb_mem mem);
+void ftb_emit_uuid(const ftb_vm *vm, const ftb_insn *op, ftb_mem mem);
+void ftb_emit_fourcc(const ftb_vm *vm, ftb_mem mem);
+void ftb_emit_escaped(const ftb_vm *vm, ftb_mem mem);
+void ftb_emit_opaque(const ftb_vm *vm, const ftb_insn *op, ftb_mem mem);
+void ftb_emit_cdb(const ftb_vm *vm, ftb_mem mem, int64_t bytes);
+void ftb_emit_stack(const ftb_vm *vm, const ftb_insn *op, ftb_mem mem, int64_t entries);
+
+/* Is bit i of a bitmap of kernel longs set? */
+bool ftb_bit(const ftb_program *program, ftb_mem mem, uint32_t bit);
+bool ftb_glob(const char *pattern, uint32_t pattern_size, const char *text, uint32_t text_size);
+/* The string at a kernel address; size 0 and data NULL when it is not known. */
+ftb_mem ftb_kernel_string(const ftb_text_context *context, uint64_t address);
+/* Index of address in an ascending table, or count. */
+uint32_t ftb_find_address(const uint64_t *addresses, uint32_t count, uint64_t address);
+
+/* Evaluate; text goes to vm->out, a value to *value. Neither may be asked of a program that does not have it. */
+int ftb_run(ftb_vm *vm, int64_t *value);
+
+#endif

@@ -1,0 +1,158 @@
+/* Kernel addresses as text: symbols, strings of the kernel, raw pointers, stacks. */
+#include "ftb_emit.h"
+
+#define NO_ADDRESS UINT64_MAX
+
+/* How many addresses are <= address. */
+static uint32_t upper_bound(const uint64_t *addresses, uint32_t count, uint64_t address)
+{
+    if (count == 0)
+        return 0;
+    const uint64_t *base = addresses;
+    uint32_t left = count;
+    while (left > 1) { /* without a branch on the comparison: it would be mispredicted half of the time */
+        uint32_t half = left / 2;
+        base = base[half] <= address ? base + half : base;
+        left -= half;
+    }
+    return (uint32_t)(base - addresses) + (*base <= address);
+}
+
+uint32_t ftb_find_address(const uint64_t *addresses, uint32_t count, uint64_t address)
+{
+    uint32_t index = upper_bound(addresses, count, address);
+    return index > 0 && addresses[index - 1] == address ? index - 1 : count;
+}
+
+ftb_mem ftb_kernel_string(const ftb_text_context *context, uint64_t address)
+{
+    const ftb_strings *strings = context->strings;
+    ftb_mem none = {(const uint8_t *)"", 0};
+    if (strings == NULL)
+        return none;
+    uint32_t index = ftb_find_address(strings->addresses, strings->count, address);
+    if (index == strings->count)
+        return none;
+    uint32_t start = strings->offsets[index], end = strings->offsets[index + 1];
+    if (start > end || end > strings->texts_size)
+        return none;
+    return (ftb_mem){(const uint8_t *)strings->texts + start, end - start};
+}
+
+void ftb_symbol_cache_reset(ftb_symbol_cache *cache)
+{
+    for (size_t i = 0; i < FTB_SYMBOL_CACHE; i++)
+        cache->hits[i] = (struct ftb_symbol_hit){.address = NO_ADDRESS};
+}
+
+static void look_up(const ftb_symbols *symbols, uint64_t address, struct ftb_symbol_hit *hit)
+{
+    *hit = (struct ftb_symbol_hit){.address = address};
+    uint32_t row = symbols != NULL ? upper_bound(symbols->addresses, symbols->count, address) : 0;
+    if (row-- == 0)
+        return;
+    bool exact = symbols->addresses[row] == address;
+    if (!exact && address >= symbols->ends[row])
+        return;
+    uint32_t at = exact ? symbols->exact[row] : symbols->names[row];
+    const char *name = symbols->texts + at;
+    const char *end = at < symbols->texts_size ? memchr(name, 0, symbols->texts_size - at) : NULL;
+    if (end == NULL)
+        return;
+    const char *module = end + 1, *texts_end = symbols->texts + symbols->texts_size;
+    const char *module_end = memchr(module, 0, (size_t)(texts_end - module));
+    hit->start = symbols->addresses[row];
+    hit->size = symbols->ends[row] - hit->start;
+    hit->name = name;
+    hit->name_size = (uint32_t)(end - name);
+    hit->module = module;
+    hit->module_size = module_end != NULL ? (uint32_t)(module_end - module) : 0;
+}
+
+const struct ftb_symbol_hit *ftb_symbol_find(const ftb_text_context *context, uint64_t address, struct ftb_symbol_hit *scratch)
+{
+    ftb_symbol_cache *cache = context->cache;
+    struct ftb_symbol_hit *hit = scratch;
+    if (cache != NULL && address != NO_ADDRESS) {
+        uint64_t hash = address * UINT64_C(0x9e3779b97f4a7c15);
+        hit = &cache->hits[hash >> 54 & (FTB_SYMBOL_CACHE - 1)];
+        if (FTB_LIKELY(hit->address == address))
+            return hit;
+    }
+    look_up(context->symbols, address, hit);
+    return hit;
+}
+
+void ftb_emit_symbol(const ftb_vm *vm, unsigned form, uint64_t address)
+{
+    struct ftb_symbol_hit scratch;
+    const struct ftb_symbol_hit *hit = ftb_symbol_find(vm->context, form & FTB_SYM_CALLER ? address - 1 : address, &scratch);
+    if (hit->name == NULL) {
+        FTB_PUTS(vm->out, "0x");
+        ftb_put_hex(vm->out, address, 1, false);
+    } else {
+        ftb_put(vm->out, hit->name, hit->name_size);
+        if (form & FTB_SYM_OFFSET) {
+            FTB_PUTS(vm->out, "+0x");
+            ftb_put_hex(vm->out, address - hit->start, 1, false);
+        }
+        if (form & FTB_SYM_SIZE) {
+            FTB_PUTS(vm->out, "/0x");
+            ftb_put_hex(vm->out, hit->size, 1, false);
+        }
+        if (form & FTB_SYM_MODULE && hit->module_size > 0) {
+            FTB_PUTS(vm->out, " [");
+            ftb_put(vm->out, hit->module, hit->module_size);
+            ftb_put_char(vm->out, ']');
+        }
+    }
+    if (form & FTB_SYM_ADDRESS) {
+        FTB_PUTS(vm->out, " <");
+        ftb_put_hex(vm->out, address, 2 * vm->program->long_size, false);
+        ftb_put_char(vm->out, '>');
+    }
+}
+
+void ftb_emit_pointer(const ftb_vm *vm, const ftb_insn *op, uint64_t value)
+{
+    if (vm->program->long_size == 4)
+        value = (uint32_t)value;
+    if (op->arg == FTB_POINTER_KERNEL) {
+        ftb_put_hex(vm->out, value, 2 * vm->program->long_size, false);
+    } else if (op->arg == FTB_POINTER_C && value == 0) {
+        FTB_PUTS(vm->out, "(nil)");
+    } else {
+        FTB_PUTS(vm->out, "0x");
+        ftb_put_hex(vm->out, value, 1, false);
+    }
+}
+
+void ftb_emit_pointer_string(const ftb_vm *vm, const ftb_insn *op, uint64_t value)
+{
+    ftb_mem text = ftb_kernel_string(vm->context, value);
+    if (text.size > 0)
+        ftb_put(vm->out, (const char *)text.data, ftb_string_size(text));
+    else if (value == 0)
+        FTB_PUTS(vm->out, "(null)");
+    else
+        ftb_emit_pointer(vm, op, value);
+}
+
+/* K:trace_output.c trace_stack_print: "<stack trace>" and one " => symbol" a line. */
+void ftb_emit_stack(const ftb_vm *vm, const ftb_insn *op, ftb_mem mem, int64_t entries)
+{
+    uint32_t word = vm->program->long_size, count = mem.size / word;
+    uint64_t end = word == 8 ? UINT64_MAX : UINT32_MAX; /* older kernels end with all ones */
+    if (entries >= 0 && (uint64_t)entries < count)
+        count = (uint32_t)entries;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t address = ftb_load(mem.data + (size_t)i * word, word, vm->program->big_endian);
+        if (address == end || (op->arg == FTB_STACK_USER && address == 0))
+            break;
+        ftb_put(vm->out, "\n => ", 5);
+        if (address == INT32_MAX) /* K:trace_output.c FTRACE_TRAMPOLINE_MARKER */
+            FTB_PUTS(vm->out, "[FTRACE TRAMPOLINE]");
+        else
+            ftb_emit_symbol(vm, op->imm & 0xff, address);
+    }
+}

@@ -1,0 +1,72 @@
+"""Tables that text needs at run time, in the form the C core reads: symbols, kernel strings, trace_printk formats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from .bytecode import CompileError
+from .codegen import Scope
+from .names import Symbols
+from .printfmt import Style, compile_printk
+
+_TOP = (1 << 64) - 1
+
+
+def symbol_columns(symbols: Symbols, style: Style) -> tuple[Any, ...]:
+    """Columns of TextTables: the kernel's choice among aliases and ends, or trace-cmd's."""
+    addresses = symbols.addresses
+    names, modules = symbols.names, symbols.modules
+    texts = bytearray(b"\0")
+    where: dict[tuple[bytes, bytes], int] = {}
+
+    def place(name: bytes, module: bytes) -> int:
+        key = (name, module)
+        offset = where.get(key)
+        if offset is None:
+            offset = where[key] = len(texts)
+            texts.extend(name + b"\0" + module + b"\0")
+        return offset
+
+    offsets = np.array([place(*pair) for pair in zip(names, modules, strict=True)], dtype=np.uint32)
+    if style.kernel:
+        return addresses, symbols.ends, offsets, offsets, bytes(texts)
+    exact = np.array([place(*pair) for pair in zip(symbols.exact_names, modules, strict=True)], dtype=np.uint32)
+    ends = np.empty_like(addresses)  # trace-cmd knows no end of a symbol but the next one, and none of the last
+    ends[:-1] = addresses[1:]
+    ends[-1:] = addresses[-1:] + np.uint64(1)
+    return addresses, ends, offsets, exact, bytes(texts)
+
+
+def string_columns(strings: Mapping[int, bytes]) -> tuple[Any, ...]:
+    """Columns of TextTables for printk_formats."""
+    rows = sorted((address, text) for address, text in strings.items() if address <= _TOP)
+    addresses = np.array([address for address, _ in rows], dtype=np.uint64)
+    offsets = np.zeros(len(rows) + 1, dtype=np.uint32)
+    offsets[1:] = np.cumsum([len(text) for _, text in rows], dtype=np.uint64)
+    return addresses, offsets, b"".join(text for _, text in rows)
+
+
+def printk_programs(strings: Mapping[int, bytes], scope: Scope, style: Style) -> tuple[Any, list[_core.Program]]:
+    """Compiled trace_printk formats. A string that is no format that can be understood prints as it stands."""
+    rows = sorted((address, text) for address, text in strings.items() if address <= _TOP)
+    programs = []
+    for _, text in rows:
+        try:
+            block = compile_printk(scope, style, text)
+        except CompileError:
+            block = compile_printk(scope, style, text.replace(b"%", b"%%"))
+        programs.append(_core.Program(block))
+    return np.array([address for address, _ in rows], dtype=np.uint64), programs
+
+
+def text_tables(symbols: Symbols | None, strings: Mapping[int, bytes], scope: Scope, style: Style) -> _core.TextTables:
+    """All tables of one recording and style."""
+    return _core.TextTables(
+        symbol_columns(symbols, style) if symbols is not None and len(symbols) else None,
+        string_columns(strings),
+        printk_programs(strings, scope, style),
+    )
