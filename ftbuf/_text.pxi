@@ -1,6 +1,8 @@
 # Part of _core.pyx: programs of expressions and print formats, and the tables that their text needs.
 from libc.string cimport memcpy
 
+from ftbuf._ctext cimport *
+
 
 @cython.final
 cdef class Program:
