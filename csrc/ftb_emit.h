@@ -96,6 +96,7 @@ bool ftb_bit(const ftb_program *program, ftb_mem mem, uint32_t bit);
 bool ftb_glob(const char *pattern, uint32_t pattern_size, const char *text, uint32_t text_size);
 /* The string at a kernel address; size 0 and data NULL when it is not known. */
 ftb_mem ftb_kernel_string(const ftb_text_context *context, uint64_t address);
+ftb_mem ftb_comm_of(const ftb_text_context *context, int64_t pid);
 /* Index of address in an ascending table, or count. */
 uint32_t ftb_find_address(const uint64_t *addresses, uint32_t count, uint64_t address);
 

@@ -392,6 +392,7 @@ int ftb_run(ftb_vm *vm, int64_t *value)
                 return status;
             mem++;
             break;
+        case FTB_X_MCOMMOF: *mem++ = ftb_comm_of(vm->context, *--top); break;
         case FTB_X_MLOOKUP: *mem++ = ftb_kernel_string(vm->context, (uint64_t)*--top); break;
         case FTB_X_MSKIP: {
             uint64_t skip = (uint64_t)*--top;

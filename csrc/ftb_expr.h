@@ -55,6 +55,7 @@
     X(MTAIL, 0, 0, 0, 1)   /* arg offset */                                                                                   \
     X(MPOOL, 0, 0, 0, 1)   /* arg pool offset, imm bytes */                                                                   \
     X(MCOMM, 0, 0, 0, 1)                                                                                                      \
+    X(MCOMMOF, 1, 0, 0, 1) /* name of the task of a pid */                                                                    \
     X(MLOOKUP, 1, 0, 0, 1) /* a kernel pointer: its text in printk_formats, else empty */                                     \
     X(MSKIP, 1, 0, 1, 1)   /* mem + bytes */                                                                                  \
     X(MDROP, 0, 0, 1, 0)                                                                                                      \
@@ -185,6 +186,15 @@ typedef struct ftb_strings {
     uint32_t texts_size;
 } ftb_strings;
 
+/* Names of tasks by pid, for events that name a task by its pid alone. */
+typedef struct ftb_tasks {
+    const int32_t *pids;     /* strictly ascending */
+    const uint32_t *offsets; /* count + 1 offsets into texts */
+    const char *texts;
+    uint32_t count;
+    uint32_t texts_size;
+} ftb_tasks;
+
 /* Compiled trace_printk formats by address. */
 typedef struct ftb_printk {
     const uint64_t *addresses; /* strictly ascending */
@@ -212,6 +222,7 @@ typedef struct ftb_text_context {
     const ftb_symbols *symbols;
     const ftb_strings *strings;
     const ftb_printk *printk;
+    const ftb_tasks *comms;
     ftb_symbol_cache *cache;
     const char *comm; /* of the record's task */
     uint32_t comm_size;

@@ -39,6 +39,28 @@ ftb_mem ftb_kernel_string(const ftb_text_context *context, uint64_t address)
     return (ftb_mem){(const uint8_t *)strings->texts + start, end - start};
 }
 
+ftb_mem ftb_comm_of(const ftb_text_context *context, int64_t pid)
+{
+    static const char idle[] = "<idle>", unknown[] = "<...>", negative[] = "<XXX>"; /* K:trace.c __trace_find_cmdline */
+    const ftb_tasks *comms = context->comms;
+    if (pid == 0)
+        return (ftb_mem){(const uint8_t *)idle, sizeof idle - 1};
+    if (pid < 0)
+        return (ftb_mem){(const uint8_t *)negative, sizeof negative - 1};
+    uint32_t low = 0, high = comms != NULL ? comms->count : 0;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (comms->pids[middle] < pid)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (comms == NULL || low == comms->count || comms->pids[low] != pid || comms->offsets[low] > comms->offsets[low + 1] ||
+        comms->offsets[low + 1] > comms->texts_size)
+        return (ftb_mem){(const uint8_t *)unknown, sizeof unknown - 1};
+    return (ftb_mem){(const uint8_t *)comms->texts + comms->offsets[low], comms->offsets[low + 1] - comms->offsets[low]};
+}
+
 void ftb_symbol_cache_reset(ftb_symbol_cache *cache)
 {
     for (size_t i = 0; i < FTB_SYMBOL_CACHE; i++)
@@ -83,6 +105,13 @@ const struct ftb_symbol_hit *ftb_symbol_find(const ftb_text_context *context, ui
     return hit;
 }
 
+static void put_address(const ftb_vm *vm, uint64_t address)
+{
+    FTB_PUTS(vm->out, " <");
+    ftb_put_hex(vm->out, address, 2 * vm->program->long_size, false);
+    ftb_put_char(vm->out, '>');
+}
+
 void ftb_emit_symbol(const ftb_vm *vm, unsigned form, uint64_t address)
 {
     struct ftb_symbol_hit scratch;
@@ -106,11 +135,8 @@ void ftb_emit_symbol(const ftb_vm *vm, unsigned form, uint64_t address)
             ftb_put_char(vm->out, ']');
         }
     }
-    if (form & FTB_SYM_ADDRESS) {
-        FTB_PUTS(vm->out, " <");
-        ftb_put_hex(vm->out, address, 2 * vm->program->long_size, false);
-        ftb_put_char(vm->out, '>');
-    }
+    if (form & FTB_SYM_ADDRESS)
+        put_address(vm, address);
 }
 
 void ftb_emit_pointer(const ftb_vm *vm, const ftb_insn *op, uint64_t value)
@@ -150,7 +176,9 @@ void ftb_emit_stack(const ftb_vm *vm, const ftb_insn *op, ftb_mem mem, int64_t e
         if (address == end || (op->arg == FTB_STACK_USER && address == 0))
             break;
         ftb_put(vm->out, "\n => ", 5);
-        if (address == INT32_MAX) /* K:trace_output.c FTRACE_TRAMPOLINE_MARKER */
+        if (op->arg == FTB_STACK_USER)
+            put_address(vm, address);
+        else if (address == INT32_MAX) /* K:trace_output.c FTRACE_TRAMPOLINE_MARKER */
             FTB_PUTS(vm->out, "[FTRACE TRAMPOLINE]");
         else
             ftb_emit_symbol(vm, op->imm & 0xff, address);

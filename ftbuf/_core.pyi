@@ -152,6 +152,7 @@ class TextTables:
         symbols: tuple[Any, Any, Any, Any, Any] | None = None,
         strings: tuple[Any, Any, Any] | None = None,
         printk: tuple[Any, list[Program]] | None = None,
+        comms: tuple[Any, Any, Any] | None = None,
     ) -> TextTables: ...
 
 @final

@@ -25,6 +25,13 @@ cdef extern from "ftb_expr.h" nogil:
         uint32_t count
         uint32_t texts_size
 
+    ctypedef struct ftb_tasks:
+        const int32_t *pids
+        const uint32_t *offsets
+        const char *texts
+        uint32_t count
+        uint32_t texts_size
+
     ctypedef struct ftb_printk:
         const uint64_t *addresses
         const ftb_program **programs
@@ -37,6 +44,7 @@ cdef extern from "ftb_expr.h" nogil:
         const ftb_symbols *symbols
         const ftb_strings *strings
         const ftb_printk *printk
+        const ftb_tasks *comms
         ftb_symbol_cache *cache
         const char *comm
         uint32_t comm_size

@@ -45,15 +45,18 @@ cdef class TextTables:
         uint64 addresses, uint32 offsets (one more), texts.
     printk : tuple or None
         uint64 addresses, list of Program.
+    comms : tuple of buffers or None
+        int32 pids, uint32 offsets (one more), texts.
     """
 
     cdef ftb_symbols symbols
     cdef ftb_strings strings
     cdef ftb_printk printk
+    cdef ftb_tasks comms
     cdef const ftb_program **programs
     cdef list keep
 
-    def __cinit__(self, symbols=None, strings=None, printk=None):
+    def __cinit__(self, symbols=None, strings=None, printk=None, comms=None):
         self.keep = []
         if symbols is not None:
             addresses, ends, names, exact, texts = (self._hold(b) for b in symbols)
@@ -63,6 +66,9 @@ cdef class TextTables:
             self._set_strings(addresses, offsets, texts)
         if printk is not None:
             self._set_printk(self._hold(printk[0]), printk[1])
+        if comms is not None:
+            pids, offsets, texts = (self._hold(b) for b in comms)
+            self._set_comms(pids, offsets, texts)
 
     def __dealloc__(self):
         PyMem_Free(self.programs)
@@ -94,6 +100,16 @@ cdef class TextTables:
         self.strings.texts_size = <uint32_t>texts.view.len
         self.strings.count = <uint32_t>n
 
+    cdef _set_comms(self, Pages pids, Pages offsets, Pages texts):
+        cdef Py_ssize_t n = pids.view.len // 4
+        if offsets.view.len != 4 * (n + 1) or max(n, texts.view.len) >> 32:
+            raise ValueError("columns of comms differ in length")
+        self.comms.pids = <const int32_t *>pids.view.buf
+        self.comms.offsets = <const uint32_t *>offsets.view.buf
+        self.comms.texts = <const char *>texts.view.buf
+        self.comms.texts_size = <uint32_t>texts.view.len
+        self.comms.count = <uint32_t>n
+
     cdef _set_printk(self, Pages addresses, list programs):
         cdef Py_ssize_t n = addresses.view.len // 8
         cdef Program program
@@ -112,6 +128,7 @@ cdef class TextTables:
         context.symbols = &self.symbols
         context.strings = &self.strings
         context.printk = &self.printk
+        context.comms = &self.comms
 
 
 @cython.final

@@ -50,6 +50,7 @@ OPS: dict[str, tuple[int, int, int, int]] = {
     "MTAIL": (0, 0, 0, 1),
     "MPOOL": (0, 0, 0, 1),
     "MCOMM": (0, 0, 0, 1),
+    "MCOMMOF": (1, 0, 0, 1),
     "MLOOKUP": (1, 0, 0, 1),
     "MSKIP": (1, 0, 1, 1),
     "MDROP": (0, 0, 1, 0),

@@ -10,6 +10,7 @@ from .constants import KERNEL_CONSTANTS
 from .expression import CType, Node, integer_type, parse_expression
 from .formats import EventFormat, Field, Kind, Where
 
+_PSEUDO = {"__cpu": 0, "__pid": 1, "__ts": 2}  # what a record has besides its payload (enum ftb_pseudo)
 _WHERE = {Where.DATA_LOC: 1, Where.REL_LOC: 2, Where.SHORT_LOC: 3}
 
 
@@ -154,6 +155,9 @@ class Compiler:
             slot, kind = self.locals[name]
             self.asm.emit("GET", arg=slot)
             return kind
+        if name in _PSEUDO:
+            self.asm.emit("CONTEXT", arg=_PSEUDO[name])
+            return Int(8, True)
         value = self.scope.constants.get(name, KERNEL_CONSTANTS.get(name))
         if value is not None:
             self.asm.push(value)

@@ -102,6 +102,50 @@ KERNEL_CONSTANTS: dict[str, int] = {
     "nvme_admin_security_recv": 0x82,
     "nvme_admin_sanitize_nvm": 0x84,
     "nvme_admin_get_lba_status": 0x86,
+    # K:include/uapi/linux/ioprio.h, K:include/scsi/scsi_cmnd.h, K:include/net/tcp_states.h
+    **_numbered("IOPRIO_CLASS_NONE", "IOPRIO_CLASS_RT", "IOPRIO_CLASS_BE", "IOPRIO_CLASS_IDLE"),
+    "IOPRIO_CLASS_INVALID": 7,
+    **_numbered("SCSI_PROT_NORMAL", "SCSI_PROT_READ_INSERT", "SCSI_PROT_WRITE_STRIP", "SCSI_PROT_READ_STRIP",
+                "SCSI_PROT_WRITE_INSERT", "SCSI_PROT_READ_PASS", "SCSI_PROT_WRITE_PASS"),
+    **_numbered("TCP_ESTABLISHED", "TCP_SYN_SENT", "TCP_SYN_RECV", "TCP_FIN_WAIT1", "TCP_FIN_WAIT2", "TCP_TIME_WAIT",
+                "TCP_CLOSE", "TCP_CLOSE_WAIT", "TCP_LAST_ACK", "TCP_LISTEN", "TCP_CLOSING", "TCP_NEW_SYN_RECV", first=1),
+    # K:include/linux/migrate.h and K:include/linux/writeback.h of 3.x
+    **_numbered("MR_COMPACTION", "MR_MEMORY_FAILURE", "MR_MEMORY_HOTPLUG", "MR_SYSCALL", "MR_MEMPOLICY_MBIND",
+                "MR_NUMA_MISPLACED", "MR_CMA"),
+    **_numbered("WB_REASON_BACKGROUND", "WB_REASON_TRY_TO_FREE_PAGES", "WB_REASON_SYNC", "WB_REASON_PERIODIC",
+                "WB_REASON_LAPTOP_TIMER", "WB_REASON_FREE_MORE_MEM", "WB_REASON_FS_FREE_SPACE", "WB_REASON_FORKER_THREAD"),
+    # K:include/linux/pm_qos.h
+    **_numbered("PM_QOS_ADD_REQ", "PM_QOS_UPDATE_REQ", "PM_QOS_REMOVE_REQ"),
+    **_numbered("PM_QOS_CPU_DMA_LATENCY", "PM_QOS_NETWORK_LATENCY", "PM_QOS_NETWORK_THROUGHPUT", first=1),
+    **_numbered("DEV_PM_QOS_RESUME_LATENCY", "DEV_PM_QOS_LATENCY_TOLERANCE", "DEV_PM_QOS_MIN_FREQUENCY",
+                "DEV_PM_QOS_MAX_FREQUENCY", "DEV_PM_QOS_FLAGS", first=1),
+    # K:include/linux/mm_types.h
+    "VM_FAULT_OOM": 1, "VM_FAULT_SIGBUS": 2, "VM_FAULT_MAJOR": 4, "VM_FAULT_WRITE": 8, "VM_FAULT_HWPOISON": 0x10,
+    "VM_FAULT_HWPOISON_LARGE": 0x20, "VM_FAULT_SIGSEGV": 0x40, "VM_FAULT_NOPAGE": 0x100, "VM_FAULT_LOCKED": 0x200,
+    "VM_FAULT_RETRY": 0x400, "VM_FAULT_FALLBACK": 0x800, "VM_FAULT_DONE_COW": 0x1000, "VM_FAULT_NEEDDSYNC": 0x2000,
+    "VM_FAULT_COMPLETED": 0x4000,
+    **{name: 1 << bit for bit, name in enumerate((
+        "FAULT_FLAG_WRITE", "FAULT_FLAG_MKWRITE", "FAULT_FLAG_ALLOW_RETRY", "FAULT_FLAG_RETRY_NOWAIT",
+        "FAULT_FLAG_KILLABLE", "FAULT_FLAG_TRIED", "FAULT_FLAG_USER", "FAULT_FLAG_REMOTE", "FAULT_FLAG_INSTRUCTION",
+        "FAULT_FLAG_INTERRUPTIBLE", "FAULT_FLAG_UNSHARE", "FAULT_FLAG_ORIG_PTE_VALID", "FAULT_FLAG_VMA_LOCK"))},
+    # K:include/linux/platform_data/cros_ec_commands.h
+    **_numbered("EC_RES_SUCCESS", "EC_RES_INVALID_COMMAND", "EC_RES_ERROR", "EC_RES_INVALID_PARAM",
+                "EC_RES_ACCESS_DENIED", "EC_RES_INVALID_RESPONSE", "EC_RES_INVALID_VERSION", "EC_RES_INVALID_CHECKSUM",
+                "EC_RES_IN_PROGRESS", "EC_RES_UNAVAILABLE", "EC_RES_TIMEOUT", "EC_RES_OVERFLOW", "EC_RES_INVALID_HEADER",
+                "EC_RES_REQUEST_TRUNCATED", "EC_RES_RESPONSE_TOO_BIG", "EC_RES_BUS_ERROR", "EC_RES_BUSY",
+                "EC_RES_INVALID_HEADER_VERSION", "EC_RES_INVALID_HEADER_CRC", "EC_RES_INVALID_DATA_CRC",
+                "EC_RES_DUP_UNAVAILABLE"),
+    # K:include/soc/qcom/tcs.h, K:include/linux/mmzone.h, K:include/linux/nvme.h, K:fs/ext4/extents_status.h
+    **_numbered("RPMH_SLEEP_STATE", "RPMH_WAKE_ONLY_STATE", "RPMH_ACTIVE_ONLY_STATE"),
+    **_numbered("VMSCAN_THROTTLE_WRITEBACK", "VMSCAN_THROTTLE_ISOLATED", "VMSCAN_THROTTLE_NOPROGRESS",
+                "VMSCAN_THROTTLE_CONGESTED"),
+    "NVME_AER_ERROR": 0, "NVME_AER_SMART": 1, "NVME_AER_NOTICE": 2, "NVME_AER_CSS": 6, "NVME_AER_VS": 7,
+    **_numbered("ES_WRITTEN_B", "ES_UNWRITTEN_B", "ES_DELAYED_B", "ES_HOLE_B", "ES_REFERENCED_B"),
+    # K:include/linux/fs.h: names in print formats only since they are an enum
+    **{name: 1 << bit for bit, name in enumerate((
+        "I_NEW", "I_SYNC", "I_LRU_ISOLATING", "", "I_DIRTY_SYNC", "I_DIRTY_DATASYNC", "I_DIRTY_PAGES", "I_WILL_FREE",
+        "I_FREEING", "I_CLEAR", "I_REFERENCED", "I_LINKABLE", "I_DIRTY_TIME", "I_WB_SWITCH", "I_OVL_INUSE", "I_CREATING",
+        "I_DONTCACHE", "I_SYNC_QUEUED", "I_PINNING_NETFS_WB")) if name},
 }
 
 # Variables of the kernel whose value a recording does not have. They occur in the address of a struct page, which is

@@ -17,6 +17,7 @@ _CONVERSION = re.compile(
 )
 _LITERAL = re.compile(r'\s*"((?:[^"\\]|\\.)*)"', re.S)
 
+
 @dataclass(frozen=True, slots=True)
 class Conversion:
     """One ``%...`` of a format string."""

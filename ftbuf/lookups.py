@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from . import _core
 from .bytecode import CompileError
 from .codegen import Scope
-from .names import Symbols
+from .names import Comms, Symbols
 from .printfmt import Style, compile_printk
 
 _TOP = (1 << 64) - 1
@@ -18,8 +19,12 @@ _TOP = (1 << 64) - 1
 
 def symbol_columns(symbols: Symbols, style: Style) -> tuple[Any, ...]:
     """Columns of TextTables: the kernel's choice among aliases and ends, or trace-cmd's."""
-    addresses = symbols.addresses
+    addresses, ends = symbols.addresses, symbols.ends
     names, modules = symbols.names, symbols.modules
+    if style.kernel:  # code that kallsyms lists, but that the kernel does not look up (K:kernel/kallsyms.c)
+        keep = np.array([not module.startswith(b"__builtin__") for module in modules], dtype=np.bool_)
+        addresses, ends = addresses[keep], ends[keep]
+        names, modules = list(compress(names, keep)), list(compress(modules, keep))
     texts = bytearray(b"\0")
     where: dict[tuple[bytes, bytes], int] = {}
 
@@ -33,7 +38,7 @@ def symbol_columns(symbols: Symbols, style: Style) -> tuple[Any, ...]:
 
     offsets = np.array([place(*pair) for pair in zip(names, modules, strict=True)], dtype=np.uint32)
     if style.kernel:
-        return addresses, symbols.ends, offsets, offsets, bytes(texts)
+        return addresses, ends, offsets, offsets, bytes(texts)
     exact = np.array([place(*pair) for pair in zip(symbols.exact_names, modules, strict=True)], dtype=np.uint32)
     ends = np.empty_like(addresses)  # trace-cmd knows no end of a symbol but the next one, and none of the last
     ends[:-1] = addresses[1:]
@@ -41,13 +46,24 @@ def symbol_columns(symbols: Symbols, style: Style) -> tuple[Any, ...]:
     return addresses, ends, offsets, exact, bytes(texts)
 
 
+def comm_columns(comms: Comms) -> tuple[Any, ...]:
+    """Columns of TextTables for the names of tasks."""
+    rows = sorted((pid, comms.raw(pid, kernel=True)) for pid in comms if -(1 << 31) <= pid < 1 << 31)
+    pids = np.array([pid for pid, _ in rows], dtype=np.int32)
+    return pids, *_packed([comm for _, comm in rows])
+
+
+def _packed(texts: list[bytes]) -> tuple[Any, bytes]:
+    offsets = np.zeros(len(texts) + 1, dtype=np.uint32)
+    offsets[1:] = np.cumsum([len(text) for text in texts], dtype=np.uint64)
+    return offsets, b"".join(texts)
+
+
 def string_columns(strings: Mapping[int, bytes]) -> tuple[Any, ...]:
     """Columns of TextTables for printk_formats."""
     rows = sorted((address, text) for address, text in strings.items() if address <= _TOP)
     addresses = np.array([address for address, _ in rows], dtype=np.uint64)
-    offsets = np.zeros(len(rows) + 1, dtype=np.uint32)
-    offsets[1:] = np.cumsum([len(text) for _, text in rows], dtype=np.uint64)
-    return addresses, offsets, b"".join(text for _, text in rows)
+    return addresses, *_packed([text for _, text in rows])
 
 
 def printk_programs(strings: Mapping[int, bytes], scope: Scope, style: Style) -> tuple[Any, list[_core.Program]]:
@@ -63,10 +79,13 @@ def printk_programs(strings: Mapping[int, bytes], scope: Scope, style: Style) ->
     return np.array([address for address, _ in rows], dtype=np.uint64), programs
 
 
-def text_tables(symbols: Symbols | None, strings: Mapping[int, bytes], scope: Scope, style: Style) -> _core.TextTables:
+def text_tables(
+    symbols: Symbols | None, strings: Mapping[int, bytes], scope: Scope, style: Style, comms: Comms | None = None
+) -> _core.TextTables:
     """All tables of one recording and style."""
     return _core.TextTables(
         symbol_columns(symbols, style) if symbols is not None and len(symbols) else None,
         string_columns(strings),
         printk_programs(strings, scope, style),
+        comm_columns(comms) if comms is not None else None,
     )

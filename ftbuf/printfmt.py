@@ -26,14 +26,17 @@ from .formatstring import Conversion, Piece, parse_format_string, split_print_fm
 
 POINTER_C, POINTER_KERNEL, POINTER_HEX = range(3)
 SYM_OFFSET, SYM_SIZE, SYM_MODULE, SYM_CALLER, SYM_ADDRESS = 1, 2, 4, 8, 16
+STACK_KERNEL, STACK_TRACE_CMD, STACK_USER = range(3)
 SA_PORT, SA_COMPRESSED, SA_FLOW, SA_SCOPE = 1, 2, 4, 8
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """Where the kernel's own text and that of trace-cmd differ."""
+    """Where the kernel's own text and that of trace-cmd differ, and what trace options ask for."""
 
     kernel: bool = False
+    sym_offset: bool = False  # of addresses that the kernel prints with its own seq_print_ip_sym, not by a print fmt
+    sym_addr: bool = False
 
     @property
     def pointer(self) -> int:
@@ -42,6 +45,12 @@ class Style:
     def symbol(self, form: int) -> int:
         """trace-cmd knows neither sizes nor modules of symbols."""
         return form if self.kernel else form & ~(SYM_SIZE | SYM_MODULE)
+
+    def ip(self, letter: str) -> int:
+        """Form of %pY: as the options say; %pYS: with offset in any case; %pYs: never."""
+        offset = self.sym_offset if letter not in ("S", "s") else letter == "S"
+        form = (SYM_OFFSET | SYM_SIZE if offset else 0) | SYM_MODULE | (SYM_ADDRESS if self.sym_addr else 0)
+        return self.symbol(form)
 
 
 TRACE_CMD, KERNEL = Style(False), Style(True)
@@ -271,6 +280,11 @@ class PrintCompiler(Compiler):
 
         self._padded(c, stars, write)
 
+    def ip_symbol(self, c: Conversion, stars: list[Node], node: Node) -> None:
+        """%pY, ours: an address as the kernel's function tracer prints it (K:trace_output.c seq_print_ip_sym)."""
+        self.integer(node)
+        self.asm.emit("SYM", arg=self.style.ip(c.pointer[1:2]))
+
     def error_name(self, c: Conversion, stars: list[Node], node: Node) -> None:
         """%pe: the symbolic name of an error pointer; the kernel's list of names is not in a recording."""
         self._padded(c, stars, lambda: self._address_value(node, self.style.pointer))
@@ -464,6 +478,38 @@ class PrintCompiler(Compiler):
         self.integer(nodes[2])
         self.asm.emit("CDB")
 
+    def format_text(self, nodes: tuple[Node, ...]) -> None:
+        """__print_format("...", arguments): ours, a print fmt inside another, so that one can depend on a condition."""
+        if not nodes or nodes[0].kind != "str":
+            raise CompileError("__print_format needs a format string")
+        self.pieces(parse_format_string(nodes[0].value.decode("utf-8", "surrogateescape")), list(nodes[1:]))
+
+    def stack_text(self, nodes: tuple[Node, ...], form: int) -> None:
+        """__print_stack(addresses, entries): ours, one line for each address."""
+        if len(nodes) < 2:
+            raise CompileError("__print_stack needs addresses and a count")
+        self.mem(nodes[0])
+        self.integer(nodes[1])
+        self.asm.emit("STACK", arg=form, imm=self.style.ip(""))
+
+    def comm_text(self, nodes: tuple[Node, ...]) -> None:
+        """__print_comm(pid): ours, the name of another task."""
+        if not nodes:
+            raise CompileError("__print_comm needs a pid")
+        self.integer(nodes[0])
+        self.asm.emit("MCOMMOF")
+        self.asm.emit("STR", imm=spec())
+
+    def escaped_text(self, nodes: tuple[Node, ...]) -> None:
+        """__print_escaped(bytes): ours, bytes with dots for what cannot be printed."""
+        self.mem(nodes[0])
+        self.asm.emit("ESCAPED")
+
+    def bytes_text(self, nodes: tuple[Node, ...], blanks: bool) -> None:
+        """__print_bytes(bytes): ours, two hexadecimal digits a byte, with commas."""
+        self.mem(nodes[0])
+        self.asm.emit("OPAQUE", arg=int(blanks))
+
     def printk_text(self, nodes: tuple[Node, ...]) -> None:
         """__print_printk(format, buffer): ours, for bprint."""
         if len(nodes) < 2:
@@ -526,6 +572,7 @@ POINTERS: tuple[tuple[str, Handler], ...] = (
     ("x", PrintCompiler.raw_pointer),
     ("K", PrintCompiler.raw_pointer),
     ("e", PrintCompiler.error_name),
+    ("Y", PrintCompiler.ip_symbol),
 )
 
 _XEN = [(number, f"({name})".encode()) for number, name in XEN_HYPERCALLS.items()]
@@ -550,10 +597,20 @@ TEXTS: dict[str, Callable[[PrintCompiler, tuple[Node, ...]], None]] = {
     "scsi_trace_parse_cdb": PrintCompiler.cdb_text,
     "mc_event_error_type": PrintCompiler.error_type_text,
     "__print_printk": PrintCompiler.printk_text,
+    "__print_format": PrintCompiler.format_text,
+    "__print_stack": lambda c, n: c.stack_text(n, STACK_KERNEL if c.style.kernel else STACK_TRACE_CMD),
+    "__print_user_stack": lambda c, n: c.stack_text(n, STACK_USER),
+    "__print_hex_colons": lambda c, n: c.hex_text((n[0], Node("num", (1 << 30, Int(4, True)))), ord(":")),
+    "__print_comm": PrintCompiler.comm_text,
+    "__print_escaped": PrintCompiler.escaped_text,
+    "__print_bytes": lambda c, n: c.bytes_text(n, False),
+    "__print_bytes_blanks": lambda c, n: c.bytes_text(n, True),
 }
 
 
-def compile_print_fmt(scope: Scope, style: Style, text: str | None = None) -> bytes:
+def compile_print_fmt(
+    scope: Scope, style: Style, text: str | None = None, *, before: bytes = b"", after: bytes = b""
+) -> bytes:
     """Bytecode that writes the body of one event.
 
     Parameters
@@ -564,6 +621,8 @@ def compile_print_fmt(scope: Scope, style: Style, text: str | None = None) -> by
         Whose text it is to be like.
     text : str, optional
         Another print fmt than the event's own.
+    before, after : bytes
+        Text to write around it.
 
     Raises
     ------
@@ -572,7 +631,9 @@ def compile_print_fmt(scope: Scope, style: Style, text: str | None = None) -> by
     """
     compiler = PrintCompiler(scope, style)
     try:
+        compiler.asm.text(before)
         compiler.print_fmt(scope.event.print_fmt if text is None else text)
+        compiler.asm.text(after)
         return compiler.asm.finish()
     except RecursionError:
         raise CompileError("expression is nested too deeply") from None
@@ -581,7 +642,8 @@ def compile_print_fmt(scope: Scope, style: Style, text: str | None = None) -> by
 def compile_printk(scope: Scope, style: Style, text: bytes) -> bytes:
     """Bytecode that writes a trace_printk of this format from its argument buffer (K:lib/vsprintf.c bstr_printf)."""
     compiler = PrintCompiler(scope, style)
-    for piece in parse_format_string(text.decode("utf-8", "surrogateescape").removesuffix("\n")):
+    string = text.decode("utf-8", "surrogateescape")
+    for piece in parse_format_string(string if style.kernel else string.removesuffix("\n")):
         if isinstance(piece, bytes):
             compiler.asm.text(piece)
             continue
