@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import __version__
-from ..errors import FtbufError
+from ..errors import FilterError, FtbufError
 
 OK, DATA_ERROR, USAGE = 0, 1, 2
 COMMANDS = ("info", "events", "report")
@@ -36,6 +36,8 @@ def load(argv: Sequence[str]) -> list[Any]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command. Exit status: 0 ok, 1 data error, 2 usage."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if sys.stdout is None:  # started with its standard output closed
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", closefd=False)
     options = build_parser(load(arguments)).parse_args(arguments)
     try:
         status = int(options.run(options))
@@ -47,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return OK
     except (FtbufError, OSError) as error:
         print(f"ftbuf {options.command}: {error}", file=sys.stderr)
-        return DATA_ERROR
+        return USAGE if isinstance(error, FilterError) else DATA_ERROR
     except KeyboardInterrupt:
         return 130
 
