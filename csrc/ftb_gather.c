@@ -108,6 +108,12 @@ static void gather_slot(const rows *r, uint16_t *out)
     FOR_ROWS(r, k, { out[i] = ftb_slot(r->batch, k); });
 }
 
+/* The pid itself, marked by its sign, of a task whose name is not in the table; what is no pid has the code of no name. */
+FTB_ALWAYS_INLINE int32_t unnamed(uint32_t pid)
+{
+    return pid <= INT32_MAX ? (int32_t)((int64_t)pid + INT32_MIN) : 0;
+}
+
 FTB_ALWAYS_INLINE void comm_loop(const rows *r, const ftb_op *op, int32_t *out, uint32_t width, int big)
 {
     const int32_t *code_of_pid = r->context->comms->code_of_pid;
@@ -115,7 +121,8 @@ FTB_ALWAYS_INLINE void comm_loop(const rows *r, const ftb_op *op, int32_t *out, 
     const uint8_t *const *data = r->batch->data;
     FOR_ROWS(r, k, {
         uint32_t pid = (uint32_t)ftb_load(data[k] + offset, width, big);
-        out[i] = pid < n_pids ? code_of_pid[pid] : 0;
+        int32_t code = pid < n_pids ? code_of_pid[pid] : -1;
+        out[i] = code >= 0 ? code : unnamed(pid);
     });
 }
 

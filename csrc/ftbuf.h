@@ -243,7 +243,7 @@ typedef enum {
     FTB_OP_CPU,      /* uint16 */
     FTB_OP_BUFFER,   /* uint16 */
     FTB_OP_SLOT,     /* uint16: which event */
-    FTB_OP_COMM,     /* int32 code by the pid at offset */
+    FTB_OP_COMM,     /* int32 code by the pid at offset; where there is none, the pid + INT32_MIN */
     FTB_OP_SCALAR,   /* width bytes in, out_width bytes out */
     FTB_OP_FIXED,    /* size bytes: elements of width bytes, byte order corrected */
     FTB_OP_STRING,   /* int32 code into the op's dictionary */
@@ -288,7 +288,7 @@ ftb_span ftb_locate(const ftb_op *op, int big_endian, const uint8_t *data, uint3
 /* A SCALAR op's value of a record that is long enough, sign-extended where the field is signed. */
 uint64_t ftb_read_scalar(const ftb_op *op, int big_endian, const uint8_t *data);
 
-/* pid -> comm code; code 0 is "<...>". */
+/* pid -> comm code, or -1; code 0 is "<...>". */
 typedef struct {
     const int32_t *code_of_pid;
     uint32_t n_pids;

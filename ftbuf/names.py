@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import binascii
 import re
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,17 +65,66 @@ def parse_printk_formats(data: bytes) -> dict[int, bytes]:
     }
 
 
+Learn = Callable[[], "Mapping[int, tuple[Any, str]]"]  # -> pid -> (what was learned, the event that told it)
+
+
+class _Known:
+    """Facts about pids: saved ones, and for other pids what events tell, found out when it is first asked for."""
+
+    def __init__(self, saved: Mapping[int, Any], learn: Learn | None, table: str) -> None:
+        self.saved = dict(saved)
+        self._learn = learn
+        self._table = table
+        self._learned: Mapping[int, tuple[Any, str]] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def learned(self) -> Mapping[int, tuple[Any, str]]:
+        with self._lock:
+            if self._learn is not None:
+                self._learned = self._learn()
+                self._learn = None
+        return self._learned
+
+    def get(self, pid: int) -> Any:
+        if pid in self.saved:
+            return self.saved[pid]
+        return self.learned.get(pid, (None, ""))[0]
+
+    def origin(self, pid: int) -> str | None:
+        return self._table if pid in self.saved else self.learned.get(pid, (None, None))[1]
+
+    def pids(self) -> Iterator[int]:
+        yield from self.saved
+        yield from (pid for pid in self.learned if pid not in self.saved)
+
+    def __contains__(self, pid: object) -> bool:
+        return pid in self.saved or pid in self.learned
+
+    def __len__(self) -> int:
+        return len(self.saved) + sum(pid not in self.saved for pid in self.learned)
+
+
 class Comms(Mapping[int, str]):
     """Names of tasks by pid.
 
-    ``comms[pid]`` always has an answer, the one of the kernel's own text: ``<idle>`` for pid 0, ``<...>`` for a task
-    whose name was not kept. ``pid in comms``, iteration and ``get`` tell of the names that were kept.
+    ``comms[pid]`` always has an answer: the name that the kernel saved; else the last one that an event of the
+    recording tells (see ``origin``); else that of the kernel's own text: ``<idle>`` for pid 0, ``<...>`` for a task
+    whose name is not known. ``pid in comms``, iteration and ``get`` tell of the names that are known. Events are looked
+    at once, when a name is first missing.
     """
 
-    __slots__ = ("_comms",)
+    def __init__(self, comms: Mapping[int, bytes], learn: Learn | None = None) -> None:
+        self._known = _Known(comms, learn, "saved_cmdlines")
 
-    def __init__(self, comms: Mapping[int, bytes]) -> None:
-        self._comms = dict(comms)
+    @property
+    def saved(self) -> Comms:
+        """The names that the kernel saved, alone: what its own text and that of trace-cmd begin with."""
+        return Comms(self._known.saved)
+
+    def origin(self, pid: int) -> str | None:
+        """Where the name of a pid is from: "saved_cmdlines", or the name of an event; None when it is not known."""
+        return self._known.origin(pid)
 
     def raw(self, pid: int, *, kernel: bool = False) -> bytes:
         """The name's bytes; with ``kernel``, a negative pid is ``<XXX>`` as in the kernel's text."""
@@ -82,25 +132,60 @@ class Comms(Mapping[int, str]):
             return IDLE
         if kernel and pid < 0:
             return NEGATIVE
-        return self._comms.get(pid, UNKNOWN)
+        name: bytes | None = self._known.get(pid)
+        return UNKNOWN if name is None else name
 
     def __getitem__(self, pid: int) -> str:
-        return self.raw(pid).decode("utf-8", "surrogateescape")
+        return _text(self.raw(pid))
 
     def get(self, pid: int, default: str | None = None) -> str | None:  # type: ignore[override]
         return self[pid] if pid in self else default  # noqa: SIM401
 
     def __contains__(self, pid: object) -> bool:
-        return pid in self._comms
+        return pid in self._known
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._comms)
+        return self._known.pids()
 
     def __len__(self) -> int:
-        return len(self._comms)
+        return len(self._known)
 
     def __repr__(self) -> str:
         return f"<Comms: {len(self)} tasks>"
+
+
+class Tgids(Mapping[int, int]):
+    """Thread group ids by pid: what the kernel saved (record-tgid), else what events tell. Others are not there."""
+
+    def __init__(self, tgids: Mapping[int, int], learn: Learn | None = None) -> None:
+        self._known = _Known(tgids, learn, "saved_tgids")
+
+    @property
+    def saved(self) -> Tgids:
+        """Those that the kernel saved, alone."""
+        return Tgids(self._known.saved)
+
+    def origin(self, pid: int) -> str | None:
+        """Where a thread group is from: "saved_tgids", or the name of an event; None when it is not known."""
+        return self._known.origin(pid)
+
+    def __getitem__(self, pid: int) -> int:
+        tgid: int | None = self._known.get(pid)
+        if tgid is None:
+            raise KeyError(pid)
+        return tgid
+
+    def __contains__(self, pid: object) -> bool:
+        return pid in self._known
+
+    def __iter__(self) -> Iterator[int]:
+        return self._known.pids()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __repr__(self) -> str:
+        return f"<Tgids: {len(self)} tasks>"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,10 @@ TS, CPU, PID, COMM, FLAGS, PREEMPT, BUFFER = (
 EVENT = "event"  # of a timeline: the event's name
 NOT_COLUMNS = frozenset({"common_type"})  # an event's own id says nothing in its own table
 
+UNKNOWN_COMM, IDLE_COMM = "<...>", "<idle>"
+NO_CODE = -1  # of a pid that the table has no name of
+PID_LIMIT = 4 << 20  # K:include/linux/threads.h PID_MAX_LIMIT
+
 Op = tuple[int, int, int, int, int, int, int, Any]
 
 
@@ -36,11 +40,45 @@ class ColumnPlan:
     finish: Callable[[Any, Any], ColumnData]
 
 
+class CommCodes:
+    """Names of tasks as codes: those of the table that the C core looks up, and any others when they are met.
+
+    Parameters
+    ----------
+    saved : mapping of pid to name
+        What the table holds.
+    name_of : function
+        Pid -> name, for the other pids: called only for those that occur.
+    """
+
+    def __init__(self, saved: Mapping[int, str], name_of: Callable[[int], str]) -> None:
+        named = {pid: comm for pid, comm in saved.items() if 0 < pid <= PID_LIMIT}
+        codes = {UNKNOWN_COMM: 0, IDLE_COMM: 1}
+        self.code_of_pid = np.full(max(named, default=0) + 1, NO_CODE, np.int32)
+        self.code_of_pid[0] = codes[IDLE_COMM]
+        for pid, comm in named.items():
+            self.code_of_pid[pid] = codes.setdefault(comm, len(codes))
+        self.strings = list(codes)
+        self.name_of = name_of
+
+    def encoded(self, column: np.ndarray) -> Encoded:
+        """A column of codes, with those pids named that the table does not hold."""
+        unnamed = column < 0
+        if not unnamed.any():
+            return Encoded(column, self.strings)
+        pids, places = np.unique(column[unnamed] & 0x7FFFFFFF, return_inverse=True)  # the pid without its mark
+        codes = {name: code for code, name in enumerate(self.strings)}
+        found = np.array([codes.setdefault(self.name_of(pid), len(codes)) for pid in pids.tolist()], np.int32)
+        column = column.copy()
+        column[unnamed] = found[places]
+        return Encoded(column, list(codes))
+
+
 @dataclass(frozen=True, slots=True)
 class Names:
     """The dictionaries that do not come from the records themselves."""
 
-    comms: list[str]
+    comms: CommCodes
     buffers: list[str]
     events: list[str]
 
@@ -128,7 +166,7 @@ def header_column(name: str, fmt: EventFormat, names: Names) -> ColumnPlan | Non
     if name != COMM or pid is None:
         return None
     op = (_core.OP_COMM, 0, pid.size, 4, 0, pid.offset, pid.size, None)
-    return coded_column(name, op, np.int32, names.comms)
+    return ColumnPlan(name, op, lambda column, _: names.comms.encoded(array(column, np.int32)))
 
 
 def header_names(fmt: EventFormat, names: Names) -> list[str]:

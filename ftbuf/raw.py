@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -80,6 +81,9 @@ class RawRecording(Recording):
         container: Any = self.container
         found: EventFormat = container.formats[self.format_index[system, event]]
         return found
+
+    def mentions(self, pair: tuple[str, str], pattern: re.Pattern[bytes]) -> bool:
+        return any(pattern.search(as_bytes(f"{f.declaration};")) for f in self.format(*pair).fields)
 
 
 def header_page_text(abi: Abi) -> bytes:

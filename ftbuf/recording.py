@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -15,12 +16,11 @@ from .container.model import Buffer, Container
 from .engine import AbiSpec, Request, Source
 from .errors import ColumnNotFoundError, EventNotFoundError, FormatError, UnsupportedError
 from .formats import Abi, EventFormat, parse_format, parse_header_page
-from .names import Comms, Symbols, parse_cmdlines, parse_printk_formats, parse_tgids
-from .plan import Names, event_plan, fixed_length, reader, timeline_plan
+from .learn import learn_comms, learn_tgids
+from .names import Comms, Symbols, Tgids, parse_cmdlines, parse_printk_formats, parse_tgids
+from .plan import CommCodes, Names, event_plan, fixed_length, reader, timeline_plan
 from .table import near_names
 
-UNKNOWN_COMM, IDLE_COMM = "<...>", "<idle>"
-PID_LIMIT = 4 << 20  # K:include/linux/threads.h PID_MAX_LIMIT
 NO_TYPE = (0, 2)  # where common_type is when no format says otherwise
 UNKNOWN_EVENT = "[unknown event]"
 VARYING, CODE = 64, 8  # bytes of a row that a list, and any other column, are taken to need
@@ -148,6 +148,10 @@ class Recording:
                 self._formats[system, event] = known
             return known
 
+    def mentions(self, pair: tuple[str, str], pattern: re.Pattern[bytes]) -> bool:
+        """Whether a pattern is found in the text of an event's format: costs less than to parse it."""
+        return pattern.search(self.container.format_text(self.format_index[pair])) is not None
+
     def readers(self, fmt: EventFormat) -> dict[str, Any]:
         with self._lock:
             key = (fmt.system, fmt.name)
@@ -158,12 +162,22 @@ class Recording:
     # ---- names ----
 
     @cached_property
-    def comms(self) -> Comms:
-        return Comms(parse_cmdlines(self.container.saved_cmdlines()))
+    def known_comms(self) -> Comms:
+        """Names of tasks: those that the kernel saved, then those that events tell."""
+        return Comms(parse_cmdlines(self.container.saved_cmdlines()), lambda: learn_comms(self))
 
     @cached_property
-    def tgids(self) -> dict[int, int]:
-        return parse_tgids(self.container.saved_tgids())
+    def known_tgids(self) -> Tgids:
+        return Tgids(parse_tgids(self.container.saved_tgids()), lambda: learn_tgids(self))
+
+    @property
+    def comms(self) -> Comms:
+        """The saved names alone: what texts of the kernel and of trace-cmd know at first."""
+        return self.known_comms.saved
+
+    @property
+    def tgids(self) -> Tgids:
+        return self.known_tgids.saved
 
     @cached_property
     def symbols(self) -> Symbols:
@@ -173,24 +187,14 @@ class Recording:
     def printk_formats(self) -> dict[int, bytes]:
         return parse_printk_formats(self.container.printk_formats())
 
-    @cached_property
-    def _comm_table(self) -> tuple[np.ndarray, list[str]]:
-        """(code of each pid as an int32 array, the strings)."""
-        named = {pid: comm for pid, comm in self.comms.items() if 0 < pid <= PID_LIMIT}
-        codes = np.zeros(max(named, default=0) + 1, np.int32)
-        strings = {UNKNOWN_COMM: 0, IDLE_COMM: 1}
-        codes[0] = 1
-        for pid, comm in named.items():
-            codes[pid] = strings.setdefault(comm, len(strings))
-        return codes, list(strings)
-
     @property
     def comm_codes(self) -> np.ndarray:
-        return self._comm_table[0]
+        return self.names.comms.code_of_pid
 
     @cached_property
     def names(self) -> Names:
-        return Names(self._comm_table[1], [b.name for b in self.buffers], [])
+        comms = CommCodes(self.comms, self.known_comms.__getitem__)
+        return Names(comms, [b.name for b in self.buffers], [])
 
     # ---- requests ----
 
@@ -267,7 +271,7 @@ class EventContext:
     """What an Event asks of the layers above the core."""
 
     def __init__(self, recording: Recording) -> None:
-        self._comms = recording.comms
+        self._comms = recording.known_comms
         self._buffers = recording.names.buffers
 
     def comm(self, pid: int) -> str:

@@ -18,6 +18,7 @@ from .engine import Judge, Request, Run, Source, Window
 from .errors import ClosedError, FormatError
 from .event import Event
 from .formats import EventFormat, Field
+from .names import Comms, Tgids
 from .plan import column_names
 from .recording import EventContext, Recording, no_filters
 from .survey import Survey, first_time, last_time, problems_table, stats_table, survey
@@ -231,14 +232,14 @@ class Trace(Mapping[str, "EventView"]):
         return self._survey.unknown
 
     @property
-    def comms(self) -> Mapping[int, str]:
-        """pid -> name of the task."""
-        return self._open().comms
+    def comms(self) -> Comms:
+        """pid -> name of the task: saved by the kernel, else told by an event (``comms.origin(pid)``), else "<...>"."""
+        return self._open().known_comms
 
     @property
-    def tgids(self) -> Mapping[int, int]:
-        """pid -> thread group id, where the recording has them."""
-        return self._open().tgids
+    def tgids(self) -> Tgids:
+        """pid -> thread group id: saved by the kernel, else told by an event (``tgids.origin(pid)``)."""
+        return self._open().known_tgids
 
     @property
     def symbols(self) -> Any:
