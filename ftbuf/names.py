@@ -170,10 +170,14 @@ class Tgids(Mapping[int, int]):
         return self._known.origin(pid)
 
     def __getitem__(self, pid: int) -> int:
-        tgid: int | None = self._known.get(pid)
+        tgid = self.get(pid)
         if tgid is None:
             raise KeyError(pid)
         return tgid
+
+    def get(self, pid: int, default: int | None = None) -> int | None:  # type: ignore[override]
+        tgid: int | None = self._known.get(pid)
+        return default if tgid is None else tgid
 
     def __contains__(self, pid: object) -> bool:
         return pid in self._known
