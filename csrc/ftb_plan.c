@@ -17,9 +17,17 @@ static uint32_t fixed_bytes(const ftb_op *op)
     switch (op->where) {
     case FTB_INLINE: return op->size;
     case FTB_SHORT_LOC: return 2;
-    case FTB_TAIL: return 0;
+    case FTB_TAIL: return 0; /* its count is checked apart */
     default: return 4;
     }
+}
+
+/* Whether the field with a tail's number of elements is in the fixed part. */
+static int is_count_inside(const ftb_op *op, uint32_t min_len)
+{
+    if (op->op < FTB_OP_STRING || op->where != FTB_TAIL || op->size == 0)
+        return 1;
+    return is_width(ftb_count_width(op)) && ftb_count_at(op) <= min_len && ftb_count_width(op) <= min_len - ftb_count_at(op);
 }
 
 static int is_op_sound(const ftb_op *op)
@@ -47,6 +55,8 @@ int ftb_plan_check(ftb_plan *plan)
             return FTB_BAD_PLAN;
         if (fixed_bytes(op) > 0 && end > plan->min_len)
             return FTB_BAD_PLAN;
+        if (!is_count_inside(op, plan->min_len))
+            return FTB_BAD_PLAN;
     }
     return FTB_OK;
 }
@@ -59,11 +69,26 @@ void ftb_plan_free(ftb_plan *plan)
     }
 }
 
+/* Bytes of a tail's elements: as many as the record says, and not those behind the mark that old kernels end a stack
+ * with, a long of all ones (K:trace_output.c trace_stack_print). */
+static uint64_t counted_bytes(const ftb_op *op, int big_endian, const uint8_t *data, uint64_t start, uint64_t size)
+{
+    uint64_t count = ftb_load(data + ftb_count_at(op), ftb_count_width(op), big_endian);
+    if (count < size / op->width)
+        size = count * op->width;
+    for (uint64_t at = 0; op->width >= 4 && at + op->width <= size; at += op->width)
+        if (ftb_load(data + start + at, op->width, big_endian) == UINT64_MAX >> (64 - 8 * op->width))
+            return at;
+    return size;
+}
+
 ftb_span ftb_locate(const ftb_op *op, int big_endian, const uint8_t *data, uint32_t len, int *outside)
 {
     uint64_t start = op->offset, size = op->size;
     if (op->where == FTB_TAIL) {
         size = start <= len ? len - start : 0;
+        if (op->size != 0 && size > 0)
+            size = counted_bytes(op, big_endian, data, start, size);
     } else if (op->where == FTB_SHORT_LOC) { /* an offset only: the string runs to its NUL */
         start = ftb_load16(data + op->offset, big_endian);
         size = start <= len ? len - start : 0;

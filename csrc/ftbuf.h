@@ -259,7 +259,7 @@ typedef struct {
     uint8_t width;     /* of one element in the record */
     uint8_t out_width; /* SCALAR: of one element in the column */
     uint8_t is_signed;
-    uint32_t offset, size;
+    uint32_t offset, size; /* TAIL: size tells where the number of elements stands, see ftb_count_at; 0: nowhere */
     ftb_column column;
     ftb_column values;  /* LIST: the elements */
     ftb_intern *intern; /* STRING: its dictionary */
@@ -277,6 +277,17 @@ typedef struct {
 /* Check every offset against the fixed length once, so that gathering needs one compare per record. */
 int ftb_plan_check(ftb_plan *plan);
 void ftb_plan_free(ftb_plan *plan);
+
+/* A TAIL's size: bits 0 to 3 the width, the others the offset of an integer field with the number of its elements. */
+static inline uint32_t ftb_count_width(const ftb_op *op)
+{
+    return op->size & 15;
+}
+
+static inline uint32_t ftb_count_at(const ftb_op *op)
+{
+    return op->size >> 4;
+}
 
 /* Bytes of a located field of a record; length 0 and *outside set when it is not inside the record. */
 typedef struct {

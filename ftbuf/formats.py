@@ -46,6 +46,7 @@ class Field:
     element_size: int  # bytes of one element (SCALAR: size; STRING and OPAQUE: 1; MASK: a kernel long)
     is_pointer: bool  # a kernel address: columns are uint64
     is_common: bool  # one of the common_* fields, before the blank line
+    count: tuple[int, int] | None = None  # TAIL: (offset, size) of the field that says how many elements it has
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,9 @@ _LOCATED = {"__data_loc": Where.DATA_LOC, "__rel_loc": Where.REL_LOC, "__str_loc
 # raw_data.buf is declared as text, but holds bytes.
 _TAILS = {("ftrace", "kernel_stack", "caller"): Kind.ARRAY, ("ftrace", "raw_data", "buf"): Kind.OPAQUE}
 
+# Tails that do not reach to the end of the record: the field that says how many elements they have.
+_COUNTS = {("ftrace", "kernel_stack", "caller"): "size", ("ftrace", "blktrace", "pdu"): "pdu_len"}
+
 # One line of the text (K:trace_events.c f_show). A word may stand before the colon; "signed:" came with 2.6.33.
 _FIELD_LINE = re.compile(
     r"[ \t]*field[ \t]*(?:\w+[ \t]*)?:([^;\n]*);"
@@ -167,7 +171,8 @@ def parse_format(text: bytes, system: str, *, long_size: int = 8) -> EventFormat
     lines = head.split("\n")[2:]
     masks = set(_MASK_ARGUMENT.findall(print_fmt))
     fields = [_parse_field(line, (system, name), long_size, common, masks) for line, common in _field_lines(lines)]
-    return EventFormat(system, name, event_id, _settle(fields), print_fmt.strip(" \n\0"))
+    counted = _with_counts(_settle(fields), (system, name))
+    return EventFormat(system, name, event_id, counted, print_fmt.strip(" \n\0"))
 
 
 def parse_header_page(text: bytes, *, big_endian: bool, header_event: bytes = b"", fallback_subbuf_size: int = 4096,
@@ -426,6 +431,13 @@ def _settle(fields: list[Field]) -> tuple[Field, ...]:
         taken.add(field.name)
         settled.append(field)
     return tuple(settled)
+
+
+def _with_counts(fields: tuple[Field, ...], event: tuple[str, str]) -> tuple[Field, ...]:
+    """Tell the tails that need it where their number of elements stands."""
+    places = {f.name: (f.offset, f.size) for f in fields if f.kind is Kind.SCALAR and f.where is Where.INLINE}
+    counts = {f.name: places.get(_COUNTS.get((*event, f.name), "")) for f in fields if f.where is Where.TAIL}
+    return tuple(replace(f, count=counts[f.name]) if counts.get(f.name) else f for f in fields)
 
 
 def _unique(field: Field, taken: set[str], next_number: dict[str, int]) -> str:

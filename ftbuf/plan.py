@@ -97,15 +97,16 @@ def field_op(field: Field, dictionary: Any = None) -> Op:
     """The op that reads a field, wherever its bytes are."""
     where, sign = WHERE[field.where], int(field.signed)
     width = field.element_size
+    size = field.size if field.count is None else field.count[0] << 4 | field.count[1]  # as in csrc/ftbuf.h ftb_count_at
     if field.kind is Kind.SCALAR:
         out = 8 if field.is_pointer else field.size  # kernel addresses are uint64, also those of 32-bit kernels
         sign = 0 if field.is_pointer else sign
         return (_core.OP_SCALAR, where, field.size, out, sign, field.offset, field.size, None)
     if field.kind is Kind.STRING:
-        return (_core.OP_STRING, where, 1, 1, 0, field.offset, field.size, dictionary)
+        return (_core.OP_STRING, where, 1, 1, 0, field.offset, size, dictionary)
     # a field of size 0 with others behind it has no bytes: an empty list in every row
     code = _core.OP_FIXED if field.where is Where.INLINE and field.size else _core.OP_LIST
-    return (code, where, width, width, sign if field.kind is Kind.ARRAY else 0, field.offset, field.size, None)
+    return (code, where, width, width, sign if field.kind is Kind.ARRAY else 0, field.offset, size, None)
 
 
 def dtype_of(field: Field) -> np.dtype[Any]:
@@ -215,4 +216,6 @@ def reader(field: Field, big_endian: bool) -> Any:
         op = (_core.OP_LIST, *op[1:])
     as_bytes = op[0] == _core.OP_LIST and (field.kind is Kind.OPAQUE or (field.element_size == 1 and not field.signed))
     need = field.offset + fixed_size(field) if fixed_size(field) else 0  # a tail that is not there is empty
+    if field.count is not None:
+        need = sum(field.count)
     return _core.FieldReader(op, need, big_endian, as_bytes)

@@ -296,7 +296,7 @@ def field_bytes(payload: bytes, f: Field, abi: Abi) -> tuple[bytes, bool]:
     if f.where is Where.INLINE:
         return payload[f.offset : f.offset + f.size], False
     if f.where is Where.TAIL:
-        return payload[f.offset :], f.offset > len(payload)
+        return tail_bytes(payload, f, abi), f.offset > len(payload)
     if f.where is Where.SHORT_LOC:
         start, length = number(payload, f.offset, 2, abi), 0
     else:
@@ -307,6 +307,18 @@ def field_bytes(payload: bytes, f: Field, abi: Abi) -> tuple[bytes, bool]:
     if start + length > len(payload):
         return b"", True
     return (payload[start:] if f.where is Where.SHORT_LOC else payload[start : start + length]), False
+
+
+def tail_bytes(payload: bytes, f: Field, abi: Abi) -> bytes:
+    """To the end of the record, or as many elements as a field says; an old stack ends at a long of ones."""
+    data = payload[f.offset :]
+    if f.count is None:
+        return data
+    data = data[: number(payload, *f.count, abi) * f.element_size]
+    for at in range(0, len(data) - f.element_size + 1, f.element_size):
+        if f.element_size >= 4 and data[at : at + f.element_size] == b"\xff" * f.element_size:
+            return data[:at]
+    return data
 
 
 def decode_field(payload: bytes, f: Field, abi: Abi) -> Any:

@@ -7,15 +7,18 @@ import random
 import tarfile
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 import reference as ref
 from corpus_data import HAVE_CORPUS, SHARED
-from pagebuilder import event, make_abi, make_format, pages_of
+from pagebuilder import ABIS, event, make_abi, make_format, pages_of
 from test_differential import comparable, expected_value
 
 import ftbuf
+from ftbuf import _core
 from ftbuf.errors import FormatError
 from ftbuf.formats import Abi, EventFormat, Field, Kind, Where, parse_format
+from ftbuf.plan import field_op
 from ftbuf.raw import RawPages, RawRecording
 from ftbuf.trace import Trace
 
@@ -128,3 +131,37 @@ def test_two_systems_may_share_a_name():
     check(formats, abi)
     with pytest.raises(FormatError):
         parse_format(b"name: x\n", "test")
+
+
+STACK = (b"name: kernel_stack\nID: 4\nformat:\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\n"
+         b"\tfield:int size;\toffset:8;\tsize:4;\tsigned:1;\n"
+         b"\tfield:unsigned long caller[8];\toffset:16;\tsize:64;\tsigned:0;\n\nprint fmt: \"\"\n")
+
+
+@pytest.mark.parametrize("name", ["le64", "be64"])
+@pytest.mark.parametrize(("size", "callers", "want"), [
+    (3, [5, 6, 7], [5, 6, 7]),
+    (2, [5, 6, 7], [5, 6]),  # junk behind the stack
+    (9, [5, 6, 7], [5, 6, 7]),  # more than there is
+    (-1, [5, 6, 7], [5, 6, 7]),
+    (0, [5, 6, 7], []),
+    (3, [5, (1 << 64) - 1, 7], [5]),  # the mark of kernels before 5.2
+    (3, [], []),
+])
+def test_a_stack_ends_where_it_says(name, size, callers, want):
+    abi = ABIS[name]
+    fmt = parse_format(STACK, "ftrace")
+    stream = pages_of(abi, event(fmt, abi, size=size, caller=callers))
+    assert ftbuf.decode_pages(stream, abi=abi, events=fmt)["caller"][0].tolist() == want
+    trace = Trace(RawRecording(RawPages({0: stream}, abi, [fmt], {})))
+    assert next(trace.records())["caller"] == want
+    assert ref.decode_stream(stream, abi, {4: fmt}).rows[0].values["caller"] == want
+
+
+def test_a_count_outside_the_fixed_part_is_no_plan():
+    fmt = parse_format(STACK, "ftrace")
+    op = field_op(fmt.find("caller"))
+    decoder = _core.Decoder([(4096, 16, 8, 0, 2, 0, 0)], [(0, 0, 0, 0, 0, None)], [(0, 0, 0, 0)],
+                            np.zeros(_core.N_IDS, np.uint16), 1)
+    with pytest.raises(ValueError):
+        decoder.set_plans(np.zeros(1, np.uint16), [(11, 0, [op])])
