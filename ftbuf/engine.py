@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Protocol
@@ -384,6 +383,8 @@ def in_threads(sources: Sequence[Source], window: Window, make: MakeRequest, jud
     edges = [window.start, *cuts, window.end]
     windows = [replace(window, start=a, end=b) for a, b in pairwise(edges)]
     runs = [Run(sources, w, make(), Judge("skip")) for w in windows]
+    from concurrent.futures import ThreadPoolExecutor  # half of what ftbuf itself takes to import
+
     with ThreadPoolExecutor(len(runs)) as pool:
         list(pool.map(lambda run: run.to_end(), runs))
     if any(stats[6] for run in runs for stats in run.decoder.stream_stats()):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -245,6 +244,8 @@ class Table:
 
 def near_names(what: str, name: str, names: Sequence[str]) -> str:
     """An error message for a name that is not there, with the names that look like it."""
+    import difflib
+
     near = difflib.get_close_matches(name, names, n=5, cutoff=0.5)
     if f"common_{name}" in names:
         near = [f"common_{name}", *near]

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 from ..errors import FormatError
 from ..source import Source, open_source
 from .model import Buffer, Container, Option, Problem, Segment, Stream
-from .tracedat import MAGIC, TraceDat
-from .tracefs import TracefsDirectory
 
 __all__ = ["Buffer", "Container", "Option", "Problem", "Segment", "Stream", "open_container", "what_is"]
 
@@ -32,8 +29,15 @@ def open_container(source: Any, *, storage_options: dict[str, Any] | None = None
     FormatError
         The source is no recording; the message says what it seems to be.
     """
+    # The kinds of containers are most of what importing ftbuf would cost, and one is enough: imported when met.
     if isinstance(source, (str, os.PathLike)) and os.path.isdir(source):
+        from pathlib import Path
+
+        from .tracefs import TracefsDirectory
+
         return TracefsDirectory(Path(os.fsdecode(source)))
+    from .tracedat import MAGIC, TraceDat
+
     opened = open_source(source, storage_options=storage_options, mmap=mmap)
     try:
         head = bytes(opened.window(0, min(64, opened.size))[:64])
@@ -59,6 +63,8 @@ _MAGICS = (
 
 def what_is(head: bytes, source: Source | None = None) -> str:
     """What a file that is no recording seems to be, from its first bytes."""
+    from .tracedat import MAGIC
+
     if not head:
         return "an empty file"
     for magic, name in _MAGICS:
