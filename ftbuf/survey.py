@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +40,19 @@ def survey(recording: Recording, sources: Sequence[Source], window: Window) -> S
     counts = {recording.key_of[pair]: int(n) for pair, n in zip(slots, result.counts, strict=True) if pair and n}
     lost = losses_table(result.losses, sources, window, recording)
     return Survey(counts, int(result.counts[-1]), lost, judge.problems, sum(s[0] for s in result.stream_stats))
+
+
+def short_records(
+    recording: Recording, sources: Sequence[Source], window: Window, events: Iterable[str]
+) -> list[Problem]:
+    """Records of ``events`` too short for the fixed part of their format, which tables leave out.
+
+    One more pass; only the formats of events that occur are parsed.
+    """
+    wanted = [(recording.format(*recording.keys[name]), ()) for name in events]
+    judge = Judge("skip")
+    Run(sources, window, recording.events_request(wanted), judge).to_end()
+    return [p for p in judge.problems if p.status == "record_short"]
 
 
 def encoded(values: Sequence[str]) -> Encoded:

@@ -14,6 +14,7 @@ import numpy as np
 from . import _core, engine
 from .clock import counts_ns
 from .container import open_container
+from .container.model import Problem
 from .engine import Judge, Request, Run, Source, Window
 from .errors import ClosedError, FormatError
 from .event import Event
@@ -21,7 +22,7 @@ from .formats import EventFormat, Field
 from .names import Comms, Tgids
 from .plan import column_names
 from .recording import EventContext, Recording, no_filters
-from .survey import Survey, first_time, last_time, problems_table, stats_table, survey
+from .survey import Survey, first_time, last_time, problems_table, short_records, stats_table, survey
 from .table import ColumnData, Table
 
 if TYPE_CHECKING:
@@ -310,8 +311,8 @@ class Trace(Mapping[str, "EventView"]):
 
     @property
     def problems(self) -> Table:
-        """Damaged and missing places: cpu (-1: none), buffer, offset, status, bytes, detail. Reads the view once."""
-        return problems_table([*self._open().container.problems, *self._survey.problems])
+        """Damaged and missing places: cpu (-1: none), buffer, offset, status, bytes, detail. Reads the whole view."""
+        return problems_table([*self._open().container.problems, *self._survey.problems, *self._short_records])
 
     # ---- views ----
 
@@ -468,6 +469,10 @@ class Trace(Mapping[str, "EventView"]):
     @cached_property
     def _survey(self) -> Survey:
         return survey(self._open(), self._sources(), self._selection.window)
+
+    @cached_property
+    def _short_records(self) -> list[Problem]:
+        return short_records(self._open(), self._sources(), self._selection.window, self._survey.counts)
 
     def _edges(self, find: Callable[[Recording, Source, Window], int | None]) -> list[int]:
         times = (find(self._open(), s, self._selection.window) for s in self._sources())

@@ -45,6 +45,15 @@ def event_lines(text: str, layout: re.Pattern[str]) -> list[Line]:
     ]
 
 
+DROPPED = re.compile(r"(?:(?P<buffer>\S+):)? *CPU:(?P<cpu>\d+) \[(?:(?P<count>\d+) )?EVENTS DROPPED\]")
+
+
+def dropped(text: str) -> list[tuple[int, int]]:
+    """(cpu, number) of trace-cmd's notes of lost events, in the order of the text; -1: it did not know how many."""
+    found = (DROPPED.fullmatch(line) for line in text.split("\n"))
+    return [(int(m["cpu"]), int(m["count"] or -1)) for m in found if m]
+
+
 def same_time(ts: int, printed: str) -> bool:
     """Whether ``printed`` is ``ts``: exactly, or where it has six decimals rounded to microseconds (+500 ns)."""
     whole, _, fraction = printed.partition(".")

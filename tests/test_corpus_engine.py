@@ -14,6 +14,7 @@ from expected_texts import (
     RAW,
     TRACE_CMD,
     Line,
+    dropped,
     event_lines,
     field_numbers,
     kernel_numbers,
@@ -188,7 +189,9 @@ def test_trace_dat(case, file, corpus_layout):
         assert trace.timeline().num_rows == sum(trace.events.values())
         buffers = trace.buffers
     events = events_of(path)
-    lines = event_lines(text_of(case, f"report.{file}.R.txt"), TRACE_CMD)
+    text = text_of(case, f"report.{file}.R.txt")
+    lines = event_lines(text, TRACE_CMD)
+    assert [(e.cpu, e.lost) for e in events if e.lost is not None] == dropped(text)
     exact = event_lines(text_of(case, f"report.{file}.t.txt"), TRACE_CMD)
     assert len(events) == len(lines)
     exact = exact if len(exact) == len(lines) else lines  # function graph: -t shows a call and its return as one line
