@@ -85,7 +85,7 @@ def test_a_damaged_page_costs_itself(recording, data):
         problems = trace.problems
         for where, who in zip(problems["offset"].tolist(), problems["cpu"].tolist(), strict=True):
             assert who == cpu and (where - start) // abi.subbuf_size in touched
-        found = set(problems["status"].tolist())
+        found = set(problems["status"].tolist()) - {"record_short"}  # which can still be handed out
     if found:
         with ftbuf.open(bytes(file)) as trace, pytest.raises(ftbuf.DamageError) as caught:
             list(trace.records())
