@@ -14,7 +14,9 @@ from .formats import Abi, EventFormat, parse_format
 from .plan import column_names
 from .recording import Recording
 from .table import Table
-from .trace import Selection, check_names
+from .trace import Selection, check_columns
+
+CPUS = 1 << 16  # common_cpu is a uint16
 
 
 class RawStream(Stream):
@@ -141,13 +143,16 @@ def decode_pages(buffer: Any, *, abi: Abi, events: Any, event: str | None = None
     """
     formats = as_formats(events, abi)
     pages = buffer if isinstance(buffer, Mapping) else {cpu: buffer}
+    if not all(0 <= number < CPUS for number in pages):
+        raise ValueError(f"a CPU is a number from 0 to {CPUS - 1}")
     recording = RawRecording(RawPages(pages, abi, formats, comms or {}))
     window = Selection().narrowed(start, end, None, pids, None).window
     if event is None and len(formats) > 1:
         parts, _ = decode(recording.sources(), window, recording.timeline_request, errors, order=order)
         return Table([part[0] for part in parts])
     fmt = formats[0] if event is None else recording.format(*recording.find(event))
-    names = check_names(columns) if columns is not None else column_names(fmt, recording.names)
+    columns = check_columns(columns)
+    names = column_names(fmt, recording.names) if columns is None else columns
     request = partial(recording.events_request, [(fmt, columns)])
     parts, _ = decode(recording.sources(), window, request, errors, order=order)
     return Table([part[0] for part in parts], names)

@@ -403,6 +403,7 @@ class Trace(Mapping[str, "EventView"]):
         dict of str to Table
         """
         recording = self._open()
+        columns = check_columns(columns)
         pairs = [recording.find(n) for n in (self.events if events is None else check_names(events))]
         wanted = [(recording.format(*p), columns) for p in dict.fromkeys(pairs)]
         parts = self._decode(lambda: recording.events_request(wanted), threads, order)
@@ -496,10 +497,18 @@ class Trace(Mapping[str, "EventView"]):
         return summary_html(self)
 
 
-def check_names(events: Any) -> list[str]:
-    if isinstance(events, str):
-        raise TypeError("events is a list of names, not one string")
-    return list(events)
+def check_names(names: Any, what: str = "events") -> list[str]:
+    """A list, whatever kind of collection was given."""
+    if isinstance(names, str):
+        raise TypeError(f"{what} is a list of names, not one string")
+    listed = list(names)
+    if not all(isinstance(name, str) for name in listed):
+        raise TypeError(f"{what} is a list of names: of str")
+    return listed
+
+
+def check_columns(columns: Any) -> list[str] | None:
+    return None if columns is None else check_names(columns, "columns")
 
 
 class EventView:
@@ -569,7 +578,7 @@ class EventView:
         DamageError
             The data is damaged, and the trace was opened with ``errors="raise"``.
         """
-        recording, fmt = self._trace._open(), self.format
+        recording, fmt, columns = self._trace._open(), self.format, check_columns(columns)
         parts = self._trace._decode(lambda: recording.events_request([(fmt, columns)]), threads, order)
         return Table([part[0] for part in parts], self._trace._columns(fmt, columns))
 
@@ -602,7 +611,7 @@ class EventView:
         ------
         Table
         """
-        trace, recording, fmt = self._trace, self._trace._open(), self.format
+        trace, recording, fmt, columns = self._trace, self._trace._open(), self.format, check_columns(columns)
         names = trace._columns(fmt, columns)
         rows = max(parse_size(step_size) // recording.row_bytes(fmt, columns), 1)
         steps = engine.iterate(trace._sources(), trace._selection.window,

@@ -165,8 +165,26 @@ def test_a_name_that_is_not_there_is_answered_with_near_ones(trace):
         trace["sched_switch"].arrays(["prev_pd"])
     with pytest.raises(TypeError, match="list"):
         trace["sched_switch"].arrays("prev_pid")
-    with pytest.raises(TypeError, match="list"):
-        trace.timeline("sched_switch")
+    for wrong in ("sched_switch", [1]):
+        with pytest.raises(TypeError, match="list"):
+            trace.timeline(wrong)
+        with pytest.raises(TypeError, match="columns is a list"):
+            trace["sched_switch"].table(wrong)
+
+
+def test_names_may_come_in_any_collection(trace):
+    for make in (list, tuple, set, iter, dict.fromkeys, np.array):
+        assert list(trace["sched_switch"].arrays(make(["prev_pid"]))) == ["prev_pid"]
+        assert list(next(trace["sched_switch"].iterate(make(["prev_pid"])))) == ["prev_pid"]
+        assert list(trace.tables(make(["sched_switch"]), make(["common_ts"]))["sched_switch"]) == ["common_ts"]
+        assert len(set(trace.timeline(make(["sched_switch"]))["event"])) == 1
+    fmt = trace["sched_switch"].format
+    abi = ftbuf.Abi(False, 8, 4096, 16)
+    table = ftbuf.decode_pages(bytes(4096), abi=abi, events=iter([fmt]), columns=iter(["prev_pid"]))
+    assert table.column_names == ["prev_pid"]
+    for cpu in (-1, 1 << 16):
+        with pytest.raises(ValueError, match="CPU"):
+            ftbuf.decode_pages(bytes(4096), abi=abi, events=fmt, cpu=cpu)
 
 
 def test_header_columns_come_first_then_the_fields(trace):
