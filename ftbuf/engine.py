@@ -318,7 +318,7 @@ def decode(sources: Sequence[Source], window: Window, make: MakeRequest, errors:
     """Decode what is asked for: per part (in row order) the columns of each plan; and the judge with its problems."""
     judge = Judge(errors)
     if order == "cpu":
-        parts = [[s] for s in sources]
+        parts = [[s] for s in sources] or [[]]
         batches = [Run(part, window, make(), judge).to_end().take() for part in parts]
     elif order == "time":
         batches = in_time_order(sources, window, make, judge, threads)

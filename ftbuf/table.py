@@ -171,8 +171,9 @@ class Table:
     """
 
     def __init__(self, batches: Sequence[dict[str, ColumnData]], names: Sequence[str] | None = None) -> None:
-        self._batches = [dict(b) for b in batches]
         self._names = list(names if names is not None else batches[0] if batches else [])
+        self._parts = {name: [b[name] for b in batches] for name in self._names}
+        self._rows = sum(len(next(iter(b.values()))) for b in batches if b)
 
     @property
     def column_names(self) -> list[str]:
@@ -182,7 +183,7 @@ class Table:
     @property
     def num_rows(self) -> int:
         """Length of every column."""
-        return sum(len(next(iter(b.values()))) for b in self._batches if b)
+        return self._rows
 
     def __len__(self) -> int:
         return self.num_rows
@@ -195,20 +196,12 @@ class Table:
 
     def column(self, name: str) -> ColumnData:
         """How a column is stored: Plain (.values), Encoded (.codes, .strings) or Lists (.offsets, .values)."""
-        if name not in self._names:
+        if name not in self._parts:
             raise ColumnNotFoundError(near_names("column", name, self._names))
-        if len(self._batches) > 1:
-            self._join(name)
-        return self._batches[0][name]
-
-    def _join(self, name: str) -> None:
-        parts: list[Any] = [b[name] for b in self._batches if name in b]
+        parts = self._parts[name]
         if len(parts) > 1:
-            self._batches[0][name] = parts[0].joined(parts[1:])
-            for b in self._batches[1:]:
-                del b[name]
-        if not any(self._batches[1:]):
-            del self._batches[1:]
+            self._parts[name] = parts = [parts[0].joined(parts[1:])]  # one store: other threads see either list
+        return parts[0]
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self.column(name).to_numpy()

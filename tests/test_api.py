@@ -259,6 +259,36 @@ def test_windows_by_cpu_and_pid_narrow_each_other(trace):
     assert trace.window(pids=pids[:1]).window(pids=[123456]).window(pids=pids).timeline().num_rows == 0
 
 
+@pytest.mark.parametrize("order", ["time", "cpu"])
+@pytest.mark.parametrize("narrow", [{"cpus": [99]}, {"cpus": []}, {"start": 1, "end": 1}, {"pids": []}], ids=str)
+def test_an_empty_view_has_empty_columns_of_the_same_types(trace, narrow, order):
+    view, whole = trace.window(**narrow), trace["sched_switch"].table()
+    table = view["sched_switch"].table(order=order)
+    assert table.num_rows == 0 and table.column_names == whole.column_names
+    assert {name: table[name].dtype for name in table} == {name: whole[name].dtype for name in whole}
+    assert view.timeline(order=order).num_rows == 0
+    assert view.tables(order=order) == {} and view.events == {}
+    assert (view.start, view.end, list(view.records()), list(view["sched_switch"].iterate())) == (None, None, [], [])
+    assert "events:    0" in str(view)
+
+
+def test_a_table_of_batches_is_one_table():
+    """Looking at one column changes neither the others nor the number of rows."""
+    from ftbuf.table import Encoded, Plain, Table
+
+    def batch(*values: int) -> dict[str, object]:
+        return {"x": Plain(np.array(values)), "s": Encoded(np.arange(len(values)), [f"s{v}" for v in values])}
+
+    table = Table([batch(1, 2), batch(), batch(2, 3, 4)])
+    for _ in range(2):
+        assert table.num_rows == len(table) == 5
+        assert table["x"].tolist() == [1, 2, 2, 3, 4]
+    assert table["s"].tolist() == ["s1", "s2", "s2", "s3", "s4"]
+    assert table.column("s").strings == ["s1", "s2", "s3", "s4"]
+    empty = Table([], ["x"])
+    assert (empty.num_rows, empty.column_names) == (0, ["x"])
+
+
 def test_times_are_ints(trace):
     for wrong in (1.5, np.float64(2), float(trace.start)):
         with pytest.raises(TypeError, match="float"):

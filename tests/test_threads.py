@@ -159,6 +159,23 @@ def test_what_is_parsed_when_first_asked_for_is_parsed_safely():
             assert all(r == results[0] for r in results)
 
 
+def test_threads_share_one_table():
+    """Batches are joined by whoever asks first."""
+    with ftbuf.open(FILES["plain"]) as trace:
+        want = trace["probe"].arrays(threads=1)
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)
+        try:
+            for _ in range(20):
+                table = trace["probe"].table(threads=4)
+                for got in at_once(4, lambda _, t=table: t.to_dict()):
+                    assert {n: len(values) for n, values in got.items()} == dict.fromkeys(want, len(want["number"]))
+        finally:
+            sys.setswitchinterval(before)
+        assert table.num_rows == len(want["number"])
+        assert all(np.array_equal(table[name], want[name]) for name in ("number", "text", "common_ts"))
+
+
 def test_threads_open_the_same_file():
     counts = at_once(8, lambda _: ftbuf.read_events(EXAMPLE, "sched_switch").num_rows)
     assert len(set(counts)) == 1
