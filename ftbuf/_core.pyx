@@ -569,3 +569,4 @@ cdef class Records:
 
 
 include "_text.pxi"
+include "_lines.pxi"

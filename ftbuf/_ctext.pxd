@@ -59,6 +59,7 @@ cdef extern from "ftb_expr.h" nogil:
         size_t limit
         int status
 
+    int ftb_text_append(ftb_text *text, const char *data, size_t size)
     void ftb_text_free(ftb_text *text)
     int ftb_program_open(const void *block, size_t size, ftb_program *program)
     int ftb_render_body(const ftb_program *program, const ftb_text_context *context, const uint8_t *payload, size_t size, ftb_text *out)

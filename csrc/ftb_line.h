@@ -1,0 +1,89 @@
+/* Whole lines of text for a batch of record refs: a plan of columns as data, one loop that has no decisions left. */
+#ifndef FTB_LINE_H
+#define FTB_LINE_H
+
+#include "ftb_expr.h"
+
+/* The order of ftbuf/report/lineplan.py Op; what a column prints is described there. */
+enum ftb_line_op {
+    FTB_LINE_TEXT,
+    FTB_LINE_COMM,
+    FTB_LINE_COMM_CUT,
+    FTB_LINE_PID,
+    FTB_LINE_PID_RIGHT,
+    FTB_LINE_PID_PLAIN,
+    FTB_LINE_PID_HEX,
+    FTB_LINE_TGID,
+    FTB_LINE_CPU,
+    FTB_LINE_CPU_RIGHT,
+    FTB_LINE_CPU_HEX,
+    FTB_LINE_LATENCY,
+    FTB_LINE_FLAGS,
+    FTB_LINE_PREEMPT_HEX,
+    FTB_LINE_INDEX_HEX,
+    FTB_LINE_TIME_US,
+    FTB_LINE_TIME_NS,
+    FTB_LINE_TIME_RAW,
+    FTB_LINE_TIME_HEX,
+    FTB_LINE_TIME_US_HEX,
+    FTB_LINE_REL_US,
+    FTB_LINE_REL_MS,
+    FTB_LINE_NEXT_MS,
+    FTB_LINE_NEXT_MARK,
+    FTB_LINE_NEXT_RAW,
+    FTB_LINE_BODY,
+    FTB_LINE_BUFFER,
+    FTB_LINE_FLAGS_HEX,
+    FTB_LINE_EVENT_NAME,
+    FTB_LINE_DIFF,
+    FTB_LINE_DIFF_US,
+    FTB_LINE_OPS
+};
+
+typedef struct ftb_piece {
+    uint32_t offset, size; /* in texts */
+} ftb_piece;
+
+typedef struct ftb_line_column {
+    uint32_t op, width;
+    ftb_piece text; /* TEXT: what it prints */
+} ftb_line_column;
+
+/* Where a common field stands; width 0: the records do not have it, and it counts as 0. */
+typedef struct ftb_place {
+    uint32_t offset, width;
+} ftb_place;
+
+typedef struct ftb_line_plan {
+    const ftb_line_column *columns;
+    uint32_t n_columns;
+    const char *texts;
+    const ftb_piece *flags;   /* 256: three characters by common_flags */
+    const ftb_piece *preempt; /* 256: by common_preempt_count */
+    const ftb_piece *labels;  /* by buffer */
+    const ftb_piece *names;   /* by slot */
+    const ftb_piece *comms;   /* by code */
+    const int32_t *code_of_pid;
+    const int32_t *tgid_of_pid; /* 0: not known */
+    uint32_t n_labels, n_slots, n_pids, n_tgids;
+    const ftb_program *const *bodies; /* by slot; NULL: not for this loop */
+    ftb_place pid, common_flags, preempt_count;
+    uint8_t big_endian;
+    int64_t start;    /* relative times count from here */
+    size_t max_line;  /* a longer line is not for this loop; 0: no limit */
+} ftb_line_plan;
+
+typedef struct ftb_line_state {
+    int64_t previous; /* time of the line before */
+    uint64_t index;   /* lines so far */
+} ftb_line_state;
+
+/* Append lines for records `from` on, until the batch is at its end, `enough` bytes are there, or a record is met that this loop
+ * leaves to its caller: after a loss, without a program, of an odd time, or damaged. Returns the place of the first record not done. */
+uint32_t ftb_render_lines(const ftb_line_plan *plan, ftb_line_state *state, ftb_text_context *context, const ftb_stream *streams,
+                          const ftb_batch *batch, uint32_t from, size_t enough, ftb_text *out);
+
+/* Whether every column of a plan is one that the loop can print. */
+int ftb_line_plan_supported(const ftb_line_plan *plan);
+
+#endif

@@ -1,0 +1,141 @@
+# Part of _core.pyx: whole lines of text from a decoder's refs.
+from ftbuf._clines cimport *
+
+
+cdef class Texts:
+    """Pieces of text in one block: what a line plan points into."""
+
+    cdef bytearray block
+
+    def __cinit__(self):
+        self.block = bytearray()
+
+    cdef ftb_piece place(self, bytes text) except *:
+        cdef ftb_piece piece
+        piece.offset, piece.size = len(self.block), len(text)
+        self.block += text
+        return piece
+
+    cdef ftb_piece *place_all(self, texts) except NULL:
+        cdef ftb_piece *pieces = <ftb_piece *>allocate(len(texts), sizeof(ftb_piece))
+        for i, text in enumerate(texts):
+            pieces[i] = self.place(text)
+        return pieces
+
+
+@cython.final
+cdef class LineWriter:
+    """Iterates over chunks of text: a line for each record of `records`, in the order of its merge.
+
+    Parameters
+    ----------
+    records : Records
+    tables : TextTables
+    columns : list of (op, width, text), ops as in ftbuf/report/lineplan.py
+    flags, preempt : 256 texts each, by common_flags and common_preempt_count
+    labels : texts by buffer
+    names : event names by slot
+    comms : (int32 array pid -> code, texts by code)
+    tgids : int32 array by pid, 0: not known
+    places : (offset, width) of common_pid, common_flags and common_preempt_count
+    program_of : slot -> Program, or None for events that only the fallback can print
+    fallback : (record, time of the line before, number of the line) -> text of lines that C leaves: after losses, damaged ones
+    """
+
+    cdef Records records
+    cdef TextTables tables
+    cdef ftb_line_plan plan
+    cdef ftb_line_state state
+    cdef ftb_text_context context
+    cdef ftb_text text
+    cdef Texts texts
+    cdef const ftb_program **bodies
+    cdef list programs, keep
+    cdef object program_of, fallback
+    cdef size_t enough
+
+    def __cinit__(self, Records records not None, TextTables tables not None, columns, flags, preempt, labels, names, comms, tgids,
+                  places, program_of, fallback, *, bint big_endian, int64_t start=0, size_t max_line=0, size_t enough=1 << 16):
+        self.records, self.tables, self.program_of, self.fallback, self.enough = records, tables, program_of, fallback, enough
+        self.texts, self.keep = Texts(), []
+        tables.fill(&self.context)
+        self.context.cache = <ftb_symbol_cache *>allocate(1, sizeof(ftb_symbol_cache))
+        ftb_symbol_cache_reset(self.context.cache)
+        self.set_columns(columns)
+        if len(flags) != 256 or len(preempt) != 256:
+            raise ValueError("one text for each value of a byte")
+        self.plan.flags, self.plan.preempt = self.texts.place_all(flags), self.texts.place_all(preempt)
+        self.plan.labels, self.plan.n_labels = self.texts.place_all(labels), len(labels)
+        self.plan.names, self.plan.n_slots = self.texts.place_all(names), len(names)
+        self.set_tasks(comms, tgids)
+        self.plan.pid.offset, self.plan.pid.width = places[0]
+        self.plan.common_flags.offset, self.plan.common_flags.width = places[1]
+        self.plan.preempt_count.offset, self.plan.preempt_count.width = places[2]
+        self.plan.big_endian, self.plan.start, self.plan.max_line = big_endian, start, max_line
+        self.programs = [None] * len(names)
+        self.bodies = <const ftb_program **>allocate(len(names), sizeof(void *))
+        self.plan.bodies = self.bodies
+        self.plan.texts = <const char *>self.texts.block
+        if not ftb_line_plan_supported(&self.plan):
+            raise ValueError("a column that only Python prints")
+
+    cdef void set_columns(self, columns) except *:
+        cdef ftb_line_column *c = <ftb_line_column *>allocate(len(columns), sizeof(ftb_line_column))
+        self.plan.columns, self.plan.n_columns = c, len(columns)
+        for i, (op, width, text) in enumerate(columns):
+            c[i].op, c[i].width, c[i].text = op, width, self.texts.place(text)
+
+    cdef void set_tasks(self, comms, tgids) except *:
+        cdef Pages codes = Pages(comms[0]), groups = Pages(tgids)
+        self.keep += [codes, groups]
+        if codes.view.len and not 0 <= max(memoryview(comms[0])) < len(comms[1]):
+            raise ValueError("a task's code without a name")
+        self.plan.comms = self.texts.place_all(comms[1])
+        self.plan.code_of_pid, self.plan.n_pids = <const int32_t *>codes.view.buf, codes.view.len // 4
+        self.plan.tgid_of_pid, self.plan.n_tgids = <const int32_t *>groups.view.buf, groups.view.len // 4
+
+    def __dealloc__(self):
+        ftb_text_free(&self.text)
+        PyMem_Free(self.context.cache)
+        PyMem_Free(self.bodies)
+        for p in (<size_t>self.plan.columns, <size_t>self.plan.flags, <size_t>self.plan.preempt, <size_t>self.plan.labels,
+                  <size_t>self.plan.names, <size_t>self.plan.comms):
+            PyMem_Free(<void *><size_t>p)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef ftb_batch *b = self.records.decoder.d.batch
+        self.text.len = 0
+        while self.text.len < self.enough and (self.records.pos < b.n or self.records.refill()):
+            with nogil:
+                self.records.pos = ftb_render_lines(&self.plan, &self.state, &self.context, self.records.decoder.d.merge.streams, b,
+                                                    self.records.pos, self.enough, &self.text)
+            if self.text.status == FTB_NO_MEMORY:
+                raise MemoryError
+            if self.records.pos < b.n and self.text.len < self.enough and not self.learn(ftb_slot(b, self.records.pos)):
+                self.fall_back(b.ts[self.records.pos])
+        if not self.text.len:
+            raise StopIteration
+        return PyBytes_FromStringAndSize(self.text.data, self.text.len)
+
+    cdef bint learn(self, uint16_t slot) except -1:
+        """Ask for the program of an event when its first record is met; whether there is one now that was not before."""
+        cdef Program program
+        if self.programs[slot] is not None:
+            return False
+        program = self.program_of(slot)
+        self.programs[slot] = program if program is not None else False
+        if program is None:
+            return False
+        self.bodies[slot] = &program.program
+        return True
+
+    cdef int fall_back(self, int64_t ts) except -1:
+        cdef bytes line = self.fallback(next(self.records), self.state.previous, self.state.index)
+        if ftb_text_append(&self.text, line, len(line)) != FTB_OK:
+            raise MemoryError
+        self.state.previous = ts
+        self.state.index += 1
+        return 0
