@@ -115,7 +115,7 @@ int ftb_decode(ftb_decoder *d, uint64_t max_records)
     uint64_t seen = 0;
     while (seen < max_records) {
         d->batch->n = 0;
-        int status = ftb_merge_fill(&d->merge, &d->select, d->batch, &d->report);
+        int status = ftb_merge_fill(&d->merge, d->batch, &d->report);
         if (status == FTB_NO_MEMORY)
             return status;
         int gathered = gather_batch(d);

@@ -116,8 +116,8 @@ FTB_ALWAYS_INLINE int32_t unnamed(uint32_t pid)
 
 FTB_ALWAYS_INLINE void comm_loop(const rows *r, const ftb_op *op, int32_t *out, uint32_t width, int big)
 {
-    const int32_t *code_of_pid = r->context->comms->code_of_pid;
-    const uint32_t n_pids = r->context->comms->n_pids, offset = op->offset;
+    const int32_t *code_of_pid = r->plan->comms->code_of_pid;
+    const uint32_t n_pids = r->plan->comms->n_pids, offset = op->offset;
     const uint8_t *const *data = r->batch->data;
     FOR_ROWS(r, k, {
         uint32_t pid = (uint32_t)ftb_load(data[k] + offset, width, big);

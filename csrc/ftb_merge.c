@@ -42,11 +42,11 @@ static void push(ftb_merge *m, uint32_t stream)
 }
 
 /* Refill an empty stream. FTB_OK: it has records; FTB_DONE: it never will again; FTB_NEED_SEGMENT. */
-static int refill(ftb_stream *s, const ftb_select *select, ftb_report *report)
+static int refill(ftb_stream *s, ftb_report *report)
 {
     s->batch->n = 0;
     s->pos = 0;
-    int status = ftb_scan(s, select, s->batch, report);
+    int status = ftb_scan(s, s->select, s->batch, report);
     if (status == FTB_NO_MEMORY || s->batch->n > 0)
         return status == FTB_NO_MEMORY ? status : FTB_OK;
     if (status == FTB_NEED_SEGMENT && s->last_segment)
@@ -87,10 +87,10 @@ static void move_refs(ftb_batch *out, const ftb_stream *s, uint32_t n)
 }
 
 /* Bring in streams that have no records yet; every one must be known before the least can be. */
-static int start(ftb_merge *m, const ftb_select *select, ftb_report *report)
+static int start(ftb_merge *m, ftb_report *report)
 {
     while (m->started < m->n_streams) {
-        int status = refill(&m->streams[m->started], select, report);
+        int status = refill(&m->streams[m->started], report);
         if (status == FTB_OK)
             push(m, m->started);
         else if (status != FTB_DONE) {
@@ -103,12 +103,12 @@ static int start(ftb_merge *m, const ftb_select *select, ftb_report *report)
 }
 
 /* The top stream ran dry: refill it, or drop it from the heap when it is at its end. */
-static int advance(ftb_merge *m, const ftb_select *select, ftb_report *report)
+static int advance(ftb_merge *m, ftb_report *report)
 {
     uint32_t top = m->heap[0];
     ftb_stream *s = &m->streams[top];
     if (s->pos == s->batch->n) {
-        int status = refill(s, select, report);
+        int status = refill(s, report);
         if (status == FTB_DONE) {
             m->heap[0] = m->heap[--m->heap_n];
             if (m->heap_n == 0)
@@ -123,19 +123,19 @@ static int advance(ftb_merge *m, const ftb_select *select, ftb_report *report)
 }
 
 /* One stream needs no merging: its records go straight into the output. */
-static int fill_from_one(ftb_merge *m, const ftb_select *select, ftb_batch *out, ftb_report *report)
+static int fill_from_one(ftb_merge *m, ftb_batch *out, ftb_report *report)
 {
     ftb_stream *s = &m->streams[0];
-    int status = ftb_scan(s, select, out, report);
+    int status = ftb_scan(s, s->select, out, report);
     m->need = 0;
     return status == FTB_NEED_SEGMENT && s->last_segment ? FTB_DONE : status;
 }
 
-int ftb_merge_fill(ftb_merge *m, const ftb_select *select, ftb_batch *out, ftb_report *report)
+int ftb_merge_fill(ftb_merge *m, ftb_batch *out, ftb_report *report)
 {
     if (m->n_streams == 1)
-        return fill_from_one(m, select, out, report);
-    int status = start(m, select, report);
+        return fill_from_one(m, out, report);
+    int status = start(m, report);
     while (status == FTB_OK && out->n < FTB_BATCH) {
         if (m->heap_n == 0)
             return FTB_DONE;
@@ -145,7 +145,7 @@ int ftb_merge_fill(ftb_merge *m, const ftb_select *select, ftb_batch *out, ftb_r
             move_refs(out, s, n);
             s->pos += n;
         }
-        status = advance(m, select, report);
+        status = advance(m, report);
     }
     return status;
 }

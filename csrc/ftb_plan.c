@@ -53,6 +53,8 @@ int ftb_plan_check(ftb_plan *plan)
         uint32_t end;
         if (!is_op_sound(op) || __builtin_add_overflow(op->offset, fixed_bytes(op), &end))
             return FTB_BAD_PLAN;
+        if (op->op == FTB_OP_COMM && plan->comms == NULL)
+            return FTB_BAD_PLAN;
         if (fixed_bytes(op) > 0 && end > plan->min_len)
             return FTB_BAD_PLAN;
         if (!is_count_inside(op, plan->min_len))

@@ -159,6 +159,7 @@ typedef struct {
     /* set by the caller */
     const ftb_abi *abi;
     const ftb_clock *clock; /* NULL: identity */
+    const ftb_select *select; /* of its recording: event ids mean something in one recording only */
     uint32_t index;         /* position in the merge: ties in time go to the lower index */
     uint32_t cpu;
     uint32_t buffer;
@@ -212,7 +213,8 @@ typedef struct {
     uint32_t need;    /* the stream that FTB_NEED_SEGMENT is about */
 } ftb_merge;
 
-int ftb_merge_fill(ftb_merge *m, const ftb_select *select, ftb_batch *out, ftb_report *report);
+/* Records of all streams, each let through by its own stream's select. */
+int ftb_merge_fill(ftb_merge *m, ftb_batch *out, ftb_report *report);
 
 /* Strings and their codes. */
 #define FTB_INTERN_NEAR 256
@@ -265,8 +267,15 @@ typedef struct {
     ftb_intern *intern; /* STRING: its dictionary */
 } ftb_op;
 
+/* pid -> comm code, or -1; code 0 is "<...>". */
+typedef struct {
+    const int32_t *code_of_pid;
+    uint32_t n_pids;
+} ftb_comms;
+
 typedef struct {
     ftb_op *ops;
+    const ftb_comms *comms; /* of the plan's recording; NULL where no op is FTB_OP_COMM */
     uint32_t n_ops;
     uint32_t min_len; /* records shorter than this are reported and left out */
     uint8_t big_endian;
@@ -299,15 +308,8 @@ ftb_span ftb_locate(const ftb_op *op, int big_endian, const uint8_t *data, uint3
 /* A SCALAR op's value of a record that is long enough, sign-extended where the field is signed. */
 uint64_t ftb_read_scalar(const ftb_op *op, int big_endian, const uint8_t *data);
 
-/* pid -> comm code, or -1; code 0 is "<...>". */
-typedef struct {
-    const int32_t *code_of_pid;
-    uint32_t n_pids;
-} ftb_comms;
-
 typedef struct {
     const ftb_stream *streams; /* for cpu and buffer */
-    const ftb_comms *comms;
     uint32_t n_streams;
     uint64_t total_bytes; /* of all streams, to guess final sizes from progress; 0: not known, or not to be guessed */
 } ftb_gather_context;
@@ -318,7 +320,6 @@ int ftb_gather(ftb_plan *plan, const ftb_gather_context *context, const ftb_batc
 /* scan + merge + gather until memory for refs is used up, a stream needs a segment, or enough rows were made. */
 typedef struct {
     ftb_merge merge;
-    ftb_select select;
     ftb_report report;
     ftb_gather_context context;
     const uint16_t *plan_of_slot; /* several slots may share a plan; FTB_NO_PLAN: count only */

@@ -62,15 +62,13 @@ class Decoder:
         cls,
         abis: Sequence[_Abi],
         clocks: Sequence[_Clock],
-        streams: Sequence[tuple[int, int, int, int]],
-        slot_of: Any,
+        streams: Sequence[tuple[int, int, int, int, int]],
+        selects: Sequence[tuple[Any, tuple[Any, int, int] | None, Any]],
         n_slots: int,
         window: tuple[int, int] | None = None,
-        pids: tuple[Any, int, int] | None = None,
-        comms: Any = None,
         total_bytes: int = 0,
     ) -> Self: ...
-    def set_plans(self, plan_of_slot: Any, plans: Sequence[tuple[int, int, Sequence[_Op]]]) -> None: ...
+    def set_plans(self, plan_of_slot: Any, plans: Sequence[tuple[int, int, Sequence[_Op], int]]) -> None: ...
     def feed(
         self, stream: int, pages: Pages | None, file_offset: int, last: bool, start: int = 0, stop: int = ...
     ) -> None: ...

@@ -156,12 +156,11 @@ cdef class Decoder:
     ----------
     abis : list of (subbuf_size, data_offset, commit_size, type_offset, type_size, big_endian, old_header)
     clocks : list of (mult, shift, hz, offset, interpolate, samples)
-    streams : list of (cpu, buffer, index into abis, index into clocks)
-    slot_of : uint16 array of N_IDS entries, event id -> slot
+    streams : list of (cpu, buffer, index into abis, into clocks, into selects)
+    selects : list of (slot_of, pids, comms), one per recording: slot_of a uint16 array of N_IDS entries, event id -> slot;
+        pids (sorted int32 array, offset, width) or None; comms an int32 array, pid -> code, or None
     n_slots : number of slots
     window : (start, end) or None
-    pids : (sorted int32 array, offset, width) or None
-    comms : int32 array, pid -> code, or None
     total_bytes : of what will be fed, when everything is to be decoded at once: columns are then sized by progress
     """
 
@@ -169,14 +168,14 @@ cdef class Decoder:
     cdef ftb_abi *abis
     cdef ftb_clock *clocks
     cdef ftb_batch *batches
-    cdef uint32_t n_clocks, n_plans, n_slots
-    cdef ftb_comms comms
+    cdef ftb_select *selects
+    cdef ftb_comms *comms   # one per select
+    cdef uint32_t n_selects, n_plans, n_slots
     cdef list keep          # everything that C borrows for the decoder's whole life
     cdef list segments      # the current segment of each stream
     cdef list dictionaries
 
-    def __cinit__(self, abis, clocks, streams, slot_of, unsigned n_slots, window=None, pids=None, comms=None,
-                  uint64_t total_bytes=0):
+    def __cinit__(self, abis, clocks, streams, selects, unsigned n_slots, window=None, uint64_t total_bytes=0):
         cdef uint32_t i, n = len(streams)
         cdef ftb_stream *s
         if n > <uint32_t>FTB_MAX_STREAMS:
@@ -186,6 +185,8 @@ cdef class Decoder:
         self.dictionaries = []
         self.abis = <ftb_abi *>allocate(len(abis), sizeof(ftb_abi))
         self.clocks = <ftb_clock *>allocate(len(clocks), sizeof(ftb_clock))
+        self.selects = <ftb_select *>allocate(len(selects), sizeof(ftb_select))
+        self.comms = <ftb_comms *>allocate(len(selects), sizeof(ftb_comms))
         self.batches = <ftb_batch *>allocate(n + 1, sizeof(ftb_batch))
         self.d.merge.streams = <ftb_stream *>allocate(n, sizeof(ftb_stream))
         self.d.merge.heap = <uint32_t *>allocate(n, sizeof(uint32_t))
@@ -197,30 +198,35 @@ cdef class Decoder:
             set_abi(&self.abis[i], abis[i])
         for i in range(len(clocks)):
             set_clock(&self.clocks[i], clocks[i], self.keep)
+        self.n_selects = len(selects)
+        for i in range(len(selects)):
+            self.set_select(i, window, selects[i])
         for i in range(n):
             s = &self.d.merge.streams[i]
             s.cpu, s.buffer = streams[i][0], streams[i][1]
             s.abi = &self.abis[<size_t>streams[i][2]]
             s.clock = &self.clocks[<size_t>streams[i][3]]
+            s.select = &self.selects[self.select_index(streams[i][4])]
             s.index = i
             s.last_ts = INT64_MIN
             s.batch = &self.batches[i]
-        self.select(slot_of, window, pids)
         self.d.context.streams = self.d.merge.streams
-        self.d.context.comms = &self.comms
         self.d.context.n_streams = n
         self.d.context.total_bytes = total_bytes
-        if comms is not None:
-            self.comms.code_of_pid = <const int32_t *>self.borrow(comms)
-            self.comms.n_pids = len(comms)
 
     cdef const void *borrow(self, source) except? NULL:
         cdef Pages pages = Pages(source)
         self.keep.append(pages)
         return pages.view.buf
 
-    cdef int select(self, slot_of, window, pids) except -1:
-        cdef ftb_select *select = &self.d.select
+    cdef Py_ssize_t select_index(self, Py_ssize_t i) except -1:
+        if not 0 <= i < self.n_selects:
+            raise IndexError(i)
+        return i
+
+    cdef int set_select(self, uint32_t i, window, spec) except -1:
+        cdef ftb_select *select = &self.selects[i]
+        slot_of, pids, comms = spec
         select.slot_of = <const uint16_t *>self.borrow(slot_of)
         if len(slot_of) != FTB_N_IDS:
             raise ValueError(f"slot_of has {len(slot_of)} entries, not {FTB_N_IDS}")
@@ -232,6 +238,9 @@ cdef class Decoder:
         if pids is not None:
             select.pids = <const int32_t *>self.borrow(pids[0])
             select.n_pids, select.pid_offset, select.pid_width = len(pids[0]), pids[1], pids[2]
+        if comms is not None:
+            self.comms[i].code_of_pid = <const int32_t *>self.borrow(comms)
+            self.comms[i].n_pids = len(comms)
         return 0
 
     def __dealloc__(self):
@@ -247,11 +256,16 @@ cdef class Decoder:
         PyMem_Free(self.d.merge.heap)
         PyMem_Free(self.d.merge.streams)
         PyMem_Free(self.batches)
+        PyMem_Free(self.selects)
+        PyMem_Free(self.comms)
         PyMem_Free(self.clocks)
         PyMem_Free(self.abis)
 
     def set_plans(self, plan_of_slot, plans):
-        """plans: list of (min_len, big_endian, ops), ops of (op, where, width, out_width, signed, offset, size, Dictionary or None)."""
+        """plans: list of (min_len, big_endian, ops, index into selects).
+
+        ops: list of (op, where, width, out_width, signed, offset, size, Dictionary or None).
+        """
         cdef uint32_t i
         if self.n_plans or len(plan_of_slot) != self.n_slots:
             raise ValueError("plans are set once, one entry per slot")
@@ -270,6 +284,7 @@ cdef class Decoder:
         cdef ftb_op *op
         ops = spec[2]
         plan.min_len, plan.big_endian = spec[0], spec[1]
+        plan.comms = &self.comms[self.select_index(spec[3])]
         plan.ops = <ftb_op *>allocate(len(ops), sizeof(ftb_op))
         plan.n_ops = len(ops)
         for i in range(len(ops)):
@@ -355,7 +370,7 @@ cdef class Decoder:
         cdef int status
         self.d.batch.n = 0
         with nogil:
-            status = ftb_merge_fill(&self.d.merge, &self.d.select, self.d.batch, &self.d.report)
+            status = ftb_merge_fill(&self.d.merge, self.d.batch, &self.d.report)
         if status == FTB_NO_MEMORY:
             raise MemoryError
         return status

@@ -74,6 +74,7 @@ cdef extern from "ftbuf.h" nogil:
     ctypedef struct ftb_stream:
         const ftb_abi *abi
         const ftb_clock *clock
+        const ftb_select *select
         uint32_t index
         uint32_t cpu
         uint32_t buffer
@@ -105,7 +106,7 @@ cdef extern from "ftbuf.h" nogil:
         uint32_t *heap
         uint32_t need
 
-    int ftb_merge_fill(ftb_merge *m, const ftb_select *select, ftb_batch *out, ftb_report *report)
+    int ftb_merge_fill(ftb_merge *m, ftb_batch *out, ftb_report *report)
 
     ctypedef struct ftb_intern:
         ftb_column bytes
@@ -138,8 +139,13 @@ cdef extern from "ftbuf.h" nogil:
         ftb_column values
         ftb_intern *intern
 
+    ctypedef struct ftb_comms:
+        const int32_t *code_of_pid
+        uint32_t n_pids
+
     ctypedef struct ftb_plan:
         ftb_op *ops
+        const ftb_comms *comms
         uint32_t n_ops
         uint32_t min_len
         uint8_t big_endian
@@ -156,19 +162,13 @@ cdef extern from "ftbuf.h" nogil:
     ftb_span ftb_locate(const ftb_op *op, int big_endian, const uint8_t *data, uint32_t len, int *outside)
     uint64_t ftb_read_scalar(const ftb_op *op, int big_endian, const uint8_t *data)
 
-    ctypedef struct ftb_comms:
-        const int32_t *code_of_pid
-        uint32_t n_pids
-
     ctypedef struct ftb_gather_context:
         const ftb_stream *streams
-        const ftb_comms *comms
         uint32_t n_streams
         uint64_t total_bytes
 
     ctypedef struct ftb_decoder:
         ftb_merge merge
-        ftb_select select
         ftb_report report
         ftb_gather_context context
         const uint16_t *plan_of_slot

@@ -15,8 +15,8 @@ from . import _core
 from .clock import ClockSpec
 from .container.model import Problem, Stream
 from .errors import DamageError, DamageWarning, TruncatedError
-from .plan import ColumnPlan
-from .table import ColumnData
+from .plan import TS, ColumnPlan
+from .table import ColumnData, interleaved
 
 PROBLEM = np.dtype([("offset", "u8"), ("bytes", "u8"), ("stream", "u4"), ("status", "u4")])
 LOSS = np.dtype([("before", "i8"), ("after", "i8"), ("count", "i8"), ("stream", "u4"), ("unused", "u4")])
@@ -36,6 +36,7 @@ class Source:
     buffer_name: str
     abi: AbiSpec
     clock: ClockSpec
+    file: int = 0  # position in the files that are read together
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,16 +206,41 @@ class Driver:
 
 
 @dataclass(slots=True)
-class Request:
-    """What to decode: event ids to slots, slots to plans, plans to columns."""
+class Select:
+    """What the streams of one file let through: event ids and places of fields mean something in one file only."""
 
     slot_of: np.ndarray  # uint16, one per possible event id -> slot
+    pid_place: tuple[int, int] | None = None  # offset, width of common_pid: what a pid filter needs
+    comm_codes: np.ndarray | None = None  # int32: pid -> code
+
+
+@dataclass(slots=True)
+class EventPlan:
+    """The columns that records of some slots of one file become."""
+
+    min_len: int
+    big_endian: bool
+    columns: list[ColumnPlan]
+    file: int = 0
+
+
+@dataclass(slots=True)
+class TableParts:
+    """The plans whose rows make up one table, one per file that has the event, and its columns."""
+
+    plans: list[int]
+    names: list[str]
+
+
+@dataclass(slots=True)
+class Request:
+    """What to decode: per file event ids to slots; slots to plans, plans to columns, plans to tables."""
+
+    selects: list[Select]  # one per file
     n_slots: int
     plan_of_slot: np.ndarray  # uint16
-    plans: list[tuple[int, int, list[ColumnPlan]]]  # min_len, big_endian, columns
-    comm_codes: np.ndarray | None = None  # int32: pid -> code
-    pid_place: tuple[int, int] | None = None  # offset, width of common_pid: what a pid filter needs
-    order: str = "time"
+    plans: list[EventPlan]
+    tables: list[TableParts] | None = None  # None: one table a plan
 
 
 @dataclass(slots=True)
@@ -247,20 +273,19 @@ class Run:
         for s in self.sources:
             if s.clock not in clocks:
                 clocks.append(s.clock)
-        streams = [(s.stream.cpu, s.buffer, abis.index(s.abi), clocks.index(s.clock)) for s in self.sources]
-        r = self.request
-        return _core.Decoder(abis, clocks, streams, r.slot_of, r.n_slots, self.window.bounds(), self.pid_filter(),
-                             r.comm_codes, total_bytes)
+        streams = [(s.stream.cpu, s.buffer, abis.index(s.abi), clocks.index(s.clock), s.file) for s in self.sources]
+        selects = [(s.slot_of, self.pid_filter(s), s.comm_codes) for s in self.request.selects]
+        return _core.Decoder(abis, clocks, streams, selects, self.request.n_slots, self.window.bounds(), total_bytes)
 
-    def pid_filter(self) -> tuple[np.ndarray, int, int] | None:
+    def pid_filter(self, select: Select) -> tuple[np.ndarray, int, int] | None:
         if self.window.pids is None:
             return None
-        offset, width = self.request.pid_place or (0, 0)
+        offset, width = select.pid_place or (0, 0)
         pids = sorted({pid for pid in self.window.pids if -1 << 31 <= pid < 1 << 31})
         return np.array(pids, np.int32), offset, width
 
     def set_plans(self) -> None:
-        plans = [(min_len, big, [c.op for c in columns]) for min_len, big, columns in self.request.plans]
+        plans = [(p.min_len, int(p.big_endian), [c.op for c in p.columns], p.file) for p in self.request.plans]
         self.decoder.set_plans(self.request.plan_of_slot, plans)
 
     def step(self, max_records: int) -> bool:
@@ -275,12 +300,15 @@ class Run:
         return not self.done
 
     def take(self) -> list[dict[str, ColumnData]]:
-        """The columns decoded since the last take, per plan."""
-        out = []
-        for i, (_, _, columns) in enumerate(self.request.plans):
+        """The columns decoded since the last take, per table."""
+        taken = []
+        for i, plan in enumerate(self.request.plans):
             _, memory = self.decoder.take(i)
-            out.append({c.name: c.finish(*m) for c, m in zip(columns, memory, strict=True)})
-        return out
+            taken.append({c.name: c.finish(*m) for c, m in zip(plan.columns, memory, strict=True)})
+        if self.request.tables is None:
+            return taken
+        return [interleaved([taken[i] for i in t.plans], TS, t.names) if len(t.plans) > 1 else taken[t.plans[0]]
+                for t in self.request.tables]
 
     def result(self) -> Result:
         losses = np.frombuffer(self.decoder.take_losses(), LOSS)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _core, engine
-from .engine import Request, Window
+from .engine import EventPlan, Request, Select, Window
 from .formats import EventFormat, Field, Kind, Where
-from .plan import PID_LIMIT, TS, ColumnPlan, field_column, fixed_length, header_op, plain_column
+from .plan import PID_LIMIT, TS, field_column, fixed_length, header_op, plain_column
 
 if TYPE_CHECKING:
     from .recording import Recording
@@ -189,13 +189,13 @@ def _steps(recording: Recording, wanted: Iterable[tuple[EventFormat, list[Field]
 
     def make() -> Request:
         slot_of = np.full(_core.N_IDS, _core.NO_SLOT, np.uint16)
-        plans: list[tuple[int, int, list[ColumnPlan]]] = []
+        plans: list[EventPlan] = []
         for slot, (fmt, fields) in enumerate(chosen):
             slot_of[fmt.id] = slot
             time = plain_column(TS, header_op(_core.OP_TS), np.int64)
             columns = [time, *(field_column(f, name) for name, f in fields.items())]
-            plans.append((fixed_length(fmt), int(recording.container.big_endian), columns))
-        return Request(slot_of, len(chosen), np.arange(len(chosen), dtype=np.uint16), plans)
+            plans.append(EventPlan(fixed_length(fmt), recording.container.big_endian, columns))
+        return Request([Select(slot_of)], len(chosen), np.arange(len(chosen), dtype=np.uint16), plans)
 
     yield from engine.iterate(recording.sources(), Window(), make, "skip", STEP_ROWS)
 

@@ -141,7 +141,11 @@ def plain_column(name: str, op: Op, dtype: Any) -> ColumnPlan:
 
 
 def coded_column(name: str, op: Op, dtype: Any, strings: list[str]) -> ColumnPlan:
-    return ColumnPlan(name, op, lambda column, _: Encoded(array(column, dtype), strings))
+    code_of = {s: i for i, s in enumerate(dict.fromkeys(strings))}
+    if len(code_of) == len(strings):
+        return ColumnPlan(name, op, lambda column, _: Encoded(array(column, dtype), strings))
+    codes = np.array([code_of[s] for s in strings], dtype)  # several files have an event of the same name
+    return ColumnPlan(name, op, lambda column, _: Encoded(codes[array(column, dtype)], list(code_of)))
 
 
 def array(column: Any, dtype: Any) -> np.ndarray:

@@ -11,8 +11,8 @@ from .container.model import Buffer, Container, Problem, Segment, Stream
 from .engine import decode
 from .errors import FormatError
 from .formats import Abi, EventFormat, parse_format
-from .plan import column_names
 from .recording import Recording
+from .requests import events_request, timeline_request
 from .table import Table
 from .trace import Selection, check_columns
 
@@ -148,11 +148,11 @@ def decode_pages(buffer: Any, *, abi: Abi, events: Any, event: str | None = None
     recording = RawRecording(RawPages(pages, abi, formats, comms or {}))
     window = Selection().narrowed(start, end, None, pids, None).window
     if event is None and len(formats) > 1:
-        parts, _ = decode(recording.sources(), window, recording.timeline_request, errors, order=order)
+        parts, _ = decode(recording.sources(), window, partial(timeline_request, recording), errors, order=order)
         return Table([part[0] for part in parts])
-    fmt = formats[0] if event is None else recording.format(*recording.find(event))
+    pair = (formats[0].system, formats[0].name) if event is None else recording.find(event)
     columns = check_columns(columns)
-    names = column_names(fmt, recording.names) if columns is None else columns
-    request = partial(recording.events_request, [(fmt, columns)])
+    names = recording.columns(pair) if columns is None else columns
+    request = partial(events_request, recording, [(pair, columns)])
     parts, _ = decode(recording.sources(), window, request, errors, order=order)
     return Table([part[0] for part in parts], names)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -13,30 +14,38 @@ import numpy as np
 from . import _core
 from .clock import IDENTITY, Correction
 from .container.model import Buffer, Container
-from .engine import AbiSpec, Request, Source
-from .errors import ColumnNotFoundError, EventNotFoundError, FormatError, UnsupportedError
+from .engine import AbiSpec, Source
+from .errors import ColumnNotFoundError, EventNotFoundError, UnsupportedError
 from .formats import Abi, EventFormat, parse_format, parse_header_page
 from .learn import learn_comms, learn_tgids
 from .names import Comms, Symbols, Tgids, parse_cmdlines, parse_printk_formats, parse_tgids
-from .plan import CommCodes, Names, event_plan, fixed_length, reader, timeline_plan
+from .plan import CommCodes, Names, column_names, reader
 from .table import near_names
 
 NO_TYPE = (0, 2)  # where common_type is when no format says otherwise
 UNKNOWN_EVENT = "[unknown event]"
-VARYING, CODE = 64, 8  # bytes of a row that a list, and any other column, are taken to need
 
 Pair = tuple[str, str]  # (system, event)
 
 
 class Recording:
-    """Shared by a Trace and its windows; closed by whoever opened it."""
+    """Shared by a Trace and its windows; closed by whoever opened it.
+
+    Parameters
+    ----------
+    container : Container
+    buffers : sequence of Buffer, optional
+        Instead of the container's own.
+    correction : Correction, optional
+        Instead of the one that the container's options ask for.
+    """
 
     def __init__(self, container: Container, buffers: Sequence[Buffer] | None = None,
                  correction: Correction | None = None) -> None:
         self.container = container
         self.buffers = list(container.buffers if buffers is None else buffers)
-        self.closed = False
-        self._correction = correction
+        self.correction = own_correction(container) if correction is None else correction
+        self._closed = threading.Event()  # shared by variants
         self._formats: dict[tuple[str, str], EventFormat] = {}
         self._readers: dict[tuple[str, str], dict[str, Any]] = {}
         self._lock = threading.RLock()
@@ -74,23 +83,42 @@ class Recording:
         return (abi.subbuf_size, abi.data_offset, abi.long_size, type_offset, type_size, int(abi.big_endian),
                 int(abi.old_header))
 
+    @property
+    def files(self) -> Sequence[Recording]:
+        """The recordings of single files that this one is made of."""
+        return (self,)
+
+    @property
+    def closed(self) -> bool:
+        return self._closed.is_set()
+
+    def variant(self, buffers: Sequence[Buffer] | None = None, correction: Correction | None = None) -> Recording:
+        """The same recording with other buffers, or on another clock; everything parsed so far is shared."""
+        other = copy.copy(self)
+        for name in ("abi", "names"):
+            other.__dict__.pop(name, None)
+        other.buffers = self.buffers if buffers is None else list(buffers)
+        other.correction = self.correction if correction is None else correction
+        return other
+
+    def snapshot(self) -> Recording | None:
+        """The snapshot buffers; None where there are none."""
+        buffers = [b for b in self.container.snapshot_buffers if b.streams]
+        return self.variant(buffers) if buffers else None
+
     # ---- time ----
 
-    @cached_property
-    def correction(self) -> Correction:
-        if self._correction is not None:
-            return self._correction
-        tsc = next((o.value for o in self.container.options if o.name == "TSC2NSEC" and o.value is not None), None)
-        mult, shift = (tsc.mult, tsc.shift) if tsc is not None else (0, 0)
-        return Correction(mult=mult, shift=shift, offset=self.container.ts_offset)
+    def corrected(self, change: Callable[[Correction], Correction]) -> Recording:
+        """The same recording with its correction of time stamps changed."""
+        return self.variant(correction=change(self.correction))
 
-    def sources(self, correction: Correction | None = None) -> list[Source]:
+    def sources(self) -> list[Source]:
         """Every stream, in merge order: by buffer, then CPU."""
-        clock = (self.correction if correction is None else correction).spec()
         out = []
         for position, buffer in enumerate(self.buffers):
             abi = self.abi_spec(buffer)
-            out += [Source(s, position, buffer.name, abi, clock) for s in sorted(buffer.streams, key=lambda s: s.cpu)]
+            out += [Source(s, position, buffer.name, abi, self.correction.spec(s.cpu))
+                    for s in sorted(buffer.streams, key=lambda s: s.cpu)]
         return out
 
     @property
@@ -196,61 +224,11 @@ class Recording:
         comms = CommCodes(self.comms, self.known_comms.__getitem__)
         return Names(comms, [b.name for b in self.buffers], [])
 
-    # ---- requests ----
+    # ---- columns and records ----
 
-    def events_request(self, wanted: Sequence[tuple[EventFormat, Sequence[str] | None]]) -> Request:
-        """One table per event asked for, each with its columns."""
-        for fmt, columns in wanted:
-            event_plan(fmt, columns, self.names)  # a name that is not there is said before anything is read
-        slot_of = np.full(_core.N_IDS, _core.NO_SLOT, np.uint16)
-        plans = []
-        big = int(self.container.big_endian)
-        for slot, (fmt, columns) in enumerate(wanted):
-            slot_of[fmt.id] = slot
-            plans.append((fixed_length(fmt), big, event_plan(fmt, columns, self.names)))
-        n = len(wanted)
-        return Request(slot_of, n, np.arange(n, dtype=np.uint16), plans, self.comm_codes,
-                       self.common_place("common_pid"))
-
-    def all_slots(self, pairs: Sequence[Pair] | None = None) -> tuple[np.ndarray, list[Pair | None]]:
-        """(id -> slot, what each slot is) for all events or `pairs`; the last slot, None: ids without a format."""
-        wanted = None if pairs is None else set(pairs)
-        ids = {i: pair for i, pair in self.id_index.items() if wanted is None or pair in wanted}
-        unknown = len(ids)
-        slot_of = np.full(_core.N_IDS, unknown if pairs is None else _core.NO_SLOT, np.uint16)
-        slots: list[Pair | None] = []
-        for i, pair in ids.items():
-            slot_of[i] = len(slots)
-            slots.append(pair)
-        return slot_of, [*slots, None]
-
-    def slots_request(self, pairs: Sequence[Pair] | None = None) -> tuple[Request, list[Pair | None]]:
-        """Count or reference records of all events (or some), with no columns."""
-        slot_of, slots = self.all_slots(pairs)
-        no_plan = np.full(len(slots), _core.NO_PLAN, np.uint16)
-        return Request(slot_of, len(slots), no_plan, [], None, self.common_place("common_pid")), slots
-
-    def timeline_request(self, pairs: Sequence[tuple[str, str]] | None = None) -> Request:
-        """One table for all events (or some): header columns and the event's name."""
-        request, slots = self.slots_request(pairs)
-        fmt = self.common_format
-        if fmt is None:
-            raise FormatError("the recording has no event formats")
-        events = [UNKNOWN_EVENT if p is None else self.key_of[p] for p in slots]
-        names = Names(self.names.comms, self.names.buffers, events)
-        columns = timeline_plan(fmt, names)
-        common = EventFormat(fmt.system, fmt.name, fmt.id, fmt.common_fields, "")
-        request.plan_of_slot = np.zeros(len(slots), np.uint16)
-        request.plans = [(fixed_length(common), int(self.container.big_endian), columns)]
-        request.comm_codes = self.comm_codes
-        return request
-
-    def row_bytes(self, fmt: EventFormat, columns: Sequence[str] | None) -> int:
-        """About how much memory a row takes: columns of varying length count with a guess."""
-        sizes = {_core.OP_FIXED: 6, _core.OP_SCALAR: 3}  # places in an op where its size stands
-        ops = [c.op for c in event_plan(fmt, columns, self.names)]
-        varying = {_core.OP_LIST: VARYING}
-        return sum(op[sizes[op[0]]] if op[0] in sizes else varying.get(op[0], CODE) for op in ops) or 1
+    def columns(self, pair: Pair) -> list[str]:
+        """Names of the columns of an event's table."""
+        return column_names(self.format(*pair), self.names)
 
     def event_info(self, pair: tuple[str, str] | None, context: EventContext) -> Any:
         """What all records of one event share; None stands for ids without a format."""
@@ -263,16 +241,23 @@ class Recording:
         return _core.EventInfo(fmt.name, fmt, self.readers(fmt), context)
 
     def close(self) -> None:
-        self.closed = True
+        self._closed.set()
         self.container.close()
+
+
+def own_correction(container: Container) -> Correction:
+    """What the options of a recording ask for: TIME_SHIFT, TSC2NSEC, DATE and OFFSET."""
+    value = {o.name: o.value for o in container.options if o.value is not None}
+    tsc, guest = value.get("TSC2NSEC"), value.get("TIME_SHIFT")
+    return Correction(tsc.mult if tsc else 0, tsc.shift if tsc else 0, 0, container.ts_offset, guest)
 
 
 class EventContext:
     """What an Event asks of the layers above the core."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recording, buffers: Sequence[str] | None = None) -> None:
         self._comms = recording.known_comms
-        self._buffers = recording.names.buffers
+        self._buffers = recording.names.buffers if buffers is None else buffers
 
     def comm(self, pid: int) -> str:
         return self._comms[pid]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +11,10 @@ import numpy as np
 
 from . import _core
 from .container.model import Problem
-from .engine import Judge, Piece, Request, Run, Source, Window, clip
-from .plan import TS, header_op, plain_column
+from .engine import Judge, Piece, Run, Source, Window, clip
+from .plan import TS
 from .recording import Recording
+from .requests import events_request, slots_request, times_request
 from .table import ColumnData, Encoded, Plain, Table
 
 COUNTERS = ("entries", "overrun", "commit overrun", "bytes", "dropped events", "read events")
@@ -33,13 +35,19 @@ class Survey:
 
 def survey(recording: Recording, sources: Sequence[Source], window: Window) -> Survey:
     """Count, without decoding; damage is listed here, never raised."""
-    request, slots = recording.slots_request()
+    request, slots = slots_request(recording)
     judge = Judge("skip")
     run = Run(sources, window, request, judge).to_end()
     result = run.result()
-    counts = {recording.key_of[pair]: int(n) for pair, n in zip(slots, result.counts, strict=True) if pair and n}
+    counts: Counter[str] = Counter()
+    unknown = 0
+    for (_, pair), n in zip(slots, result.counts.tolist(), strict=True):
+        if pair is None:
+            unknown += n
+        elif n:
+            counts[recording.key_of[pair]] += n
     lost = losses_table(result.losses, sources, window, recording)
-    return Survey(counts, int(result.counts[-1]), lost, judge.problems, sum(s[0] for s in result.stream_stats))
+    return Survey(dict(counts), unknown, lost, judge.problems, sum(s[0] for s in result.stream_stats))
 
 
 def short_records(
@@ -49,9 +57,9 @@ def short_records(
 
     One more pass; only the formats of events that occur are parsed.
     """
-    wanted = [(recording.format(*recording.keys[name]), ()) for name in events]
+    wanted = [(recording.keys[name], ()) for name in events]
     judge = Judge("skip")
-    Run(sources, window, recording.events_request(wanted), judge).to_end()
+    Run(sources, window, events_request(recording, wanted), judge).to_end()
     return [p for p in judge.problems if p.status == "record_short"]
 
 
@@ -111,14 +119,6 @@ def stats_table(recording: Recording) -> Table:
 
 
 # ---- ends ----
-
-
-def times_request(recording: Recording) -> Request:
-    """Nothing but the time of every record."""
-    request, slots = recording.slots_request()
-    request.plan_of_slot = np.zeros(len(slots), np.uint16)
-    request.plans = [(0, int(recording.container.big_endian), [plain_column(TS, header_op(_core.OP_TS), np.int64)])]
-    return request
 
 
 def some_times(recording: Recording, source: Source, window: Window, piece: Piece, *, all_of_it: bool) -> np.ndarray:

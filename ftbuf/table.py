@@ -23,6 +23,8 @@ class ColumnData(Protocol):
     def to_arrow(self) -> pyarrow.Array: ...
     def to_pandas(self) -> Any: ...
     def joined(self, others: Sequence[Any]) -> ColumnData: ...
+    def taken(self, order: np.ndarray) -> ColumnData: ...
+    def agrees(self, other: Any) -> bool: ...
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
@@ -61,6 +63,14 @@ class Plain:
 
     def joined(self, others: Sequence[Plain]) -> Plain:
         return Plain(np.concatenate([self.values, *(o.values for o in others)]))
+
+    def taken(self, order: np.ndarray) -> Plain:
+        return Plain(self.values[order])
+
+    def agrees(self, other: Any) -> bool:
+        """Integers of any sizes and signs agree if one integer type holds all their values."""
+        return (isinstance(other, Plain) and self.values.shape[1:] == other.values.shape[1:]
+                and np.result_type(self.values, other.values).kind in "iu")
 
 
 class Encoded:
@@ -104,6 +114,12 @@ class Encoded:
             codes.append(to[part.codes] if len(to) else part.codes)
         return Encoded(np.concatenate(codes), list(code_of))
 
+    def taken(self, order: np.ndarray) -> Encoded:
+        return Encoded(self.codes[order], self.strings)
+
+    def agrees(self, other: Any) -> bool:
+        return isinstance(other, Encoded)
+
 
 class Lists:
     """A varying number of elements per row: row i is values[ends[i - 1]:ends[i]]."""
@@ -144,6 +160,26 @@ class Lists:
         shift = np.cumsum([0, *(len(p.values) for p in parts)])
         ends = [p.ends + np.uint64(s) for p, s in zip(parts, shift, strict=False)]
         return Lists(np.concatenate(ends), np.concatenate([p.values for p in parts]))
+
+    def taken(self, order: np.ndarray) -> Lists:
+        offsets = self.offsets
+        starts, counts = offsets[:-1][order], np.diff(offsets)[order]
+        ends = np.cumsum(counts)
+        places = np.repeat(starts - (ends - counts), counts) + np.arange(int(counts.sum()))
+        return Lists(ends.astype(np.uint64), self.values[places])
+
+    def agrees(self, other: Any) -> bool:
+        return isinstance(other, Lists) and np.result_type(self.values, other.values).kind in "iu"
+
+
+def interleaved(parts: Sequence[dict[str, ColumnData]], ts: str, names: Sequence[str]) -> dict[str, ColumnData]:
+    """Rows of several files as one batch, in the order of a merge by time; ties go to the file that comes first.
+
+    A file's own order stays, also where its clock steps back: a row waits for all that stand before it.
+    """
+    times = [np.maximum.accumulate(np.asarray(p[ts].to_numpy())) for p in parts]
+    order = np.argsort(np.concatenate(times), kind="stable")
+    return {n: parts[0][n].joined([p[n] for p in parts[1:]]).taken(order) for n in names}
 
 
 def as_objects(items: Sequence[Any]) -> np.ndarray:

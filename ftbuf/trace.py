@@ -6,7 +6,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,8 +20,8 @@ from .errors import ClosedError, FormatError
 from .event import Event
 from .formats import EventFormat, Field
 from .names import Comms, Tgids
-from .plan import column_names
-from .recording import EventContext, Recording, no_filters
+from .recording import EventContext, Pair, Recording, no_filters
+from .requests import events_request, row_bytes, slots_request, timeline_request
 from .survey import Survey, first_time, last_time, problems_table, short_records, stats_table, survey
 from .table import ColumnData, Table
 
@@ -366,15 +366,19 @@ class Trace(Mapping[str, "EventView"]):
             Valid for as long as it is kept, also after the trace is closed.
         """
         no_filters(where)
-        yield from self.objects(Event, EventContext(self._open()), events)
+        names = self._open().names.buffers
+        yield from self.objects(Event, lambda file: EventContext(file, names), events)
 
-    def objects(self, cls: type[Any], context: Any, events: Iterable[str] | None = None) -> Iterator[Any]:
-        """Records as objects of `cls`, a subclass of the core's Record; `context` becomes its ``info.context``."""
+    def objects(self, cls: type[Any], make_context: Callable[[Recording], Any], events: Iterable[str] | None = None
+                ) -> Iterator[Any]:
+        """Records as objects of `cls`, a subclass of the core's Record, each with a context made for its file."""
         recording = self._open()
-        request, slots = recording.slots_request(self._pairs(events))
+        request, slots = slots_request(recording, self._pairs(events))
+        contexts = [make_context(f) for f in recording.files]
 
         def info(slot: int) -> Any:
-            return recording.event_info(slots[slot], context)
+            i, pair = slots[slot]
+            return recording.files[i].event_info(pair, contexts[i])
 
         judge = Judge(self._errors)
         run = Run(self._sources(), self._selection.window, request, judge)
@@ -405,11 +409,10 @@ class Trace(Mapping[str, "EventView"]):
         recording = self._open()
         columns = check_columns(columns)
         pairs = [recording.find(n) for n in (self.events if events is None else check_names(events))]
-        wanted = [(recording.format(*p), columns) for p in dict.fromkeys(pairs)]
-        parts = self._decode(lambda: recording.events_request(wanted), threads, order)
-        names = [recording.key_of[f.system, f.name] for f, _ in wanted]
-        return {name: Table([part[i] for part in parts], self._columns(fmt, columns)) for i, (name, (fmt, _)) in
-                enumerate(zip(names, wanted, strict=True))}
+        wanted = [(pair, columns) for pair in dict.fromkeys(pairs)]
+        parts = self._decode(partial(events_request, recording, wanted), threads, order)
+        return {recording.key_of[pair]: Table([part[i] for part in parts], self._columns(pair, columns))
+                for i, (pair, _) in enumerate(wanted)}
 
     def timeline(self, events: Iterable[str] | None = None, *, threads: int | None = None, order: str = "time"
                  ) -> Table:
@@ -429,7 +432,7 @@ class Trace(Mapping[str, "EventView"]):
         recording, pairs = self._open(), self._pairs(events)
         if not recording.format_index:
             raise FormatError("the recording has no event formats")
-        parts = self._decode(lambda: recording.timeline_request(pairs), threads, order)
+        parts = self._decode(partial(timeline_request, recording, pairs), threads, order)
         return Table([part[0] for part in parts])
 
     # ---- for the layers above ----
@@ -459,8 +462,8 @@ class Trace(Mapping[str, "EventView"]):
     def _pairs(self, events: Iterable[str] | None) -> list[tuple[str, str]] | None:
         return None if events is None else [self._open().find(n) for n in check_names(events)]
 
-    def _columns(self, fmt: EventFormat, columns: Sequence[str] | None) -> list[str]:
-        return list(columns) if columns is not None else column_names(fmt, self._recording.names)
+    def _columns(self, pair: Pair, columns: Sequence[str] | None) -> list[str]:
+        return list(columns) if columns is not None else self._recording.columns(pair)
 
     def _decode(self, make: Callable[[], Request], threads: int | None, order: str
                 ) -> list[list[dict[str, ColumnData]]]:
@@ -546,7 +549,7 @@ class EventView:
     @property
     def columns(self) -> list[str]:
         """Names of the columns of its table: header columns, then its own fields."""
-        return column_names(self.format, self._trace._open().names)
+        return self._trace._open().columns(self._pair)
 
     def window(self, start: int | None = None, end: int | None = None, *, cpus: Iterable[int] | None = None,
                pids: Iterable[int] | None = None, buffer: str | None = None, where: str | None = None) -> EventView:
@@ -578,9 +581,10 @@ class EventView:
         DamageError
             The data is damaged, and the trace was opened with ``errors="raise"``.
         """
-        recording, fmt, columns = self._trace._open(), self.format, check_columns(columns)
-        parts = self._trace._decode(lambda: recording.events_request([(fmt, columns)]), threads, order)
-        return Table([part[0] for part in parts], self._trace._columns(fmt, columns))
+        columns = check_columns(columns)
+        request = partial(events_request, self._trace._open(), [(self._pair, columns)])
+        parts = self._trace._decode(request, threads, order)
+        return Table([part[0] for part in parts], self._trace._columns(self._pair, columns))
 
     def arrays(self, columns: Sequence[str] | None = None, *, threads: int | None = None, order: str = "time"
                ) -> dict[str, np.ndarray]:
@@ -611,11 +615,11 @@ class EventView:
         ------
         Table
         """
-        trace, recording, fmt, columns = self._trace, self._trace._open(), self.format, check_columns(columns)
-        names = trace._columns(fmt, columns)
-        rows = max(parse_size(step_size) // recording.row_bytes(fmt, columns), 1)
-        steps = engine.iterate(trace._sources(), trace._selection.window,
-                               lambda: recording.events_request([(fmt, columns)]), trace._errors, rows)
+        trace, recording, columns = self._trace, self._trace._open(), check_columns(columns)
+        names = trace._columns(self._pair, columns)
+        rows = max(parse_size(step_size) // row_bytes(recording, self._pair, columns), 1)
+        request = partial(events_request, recording, [(self._pair, columns)])
+        steps = engine.iterate(trace._sources(), trace._selection.window, request, trace._errors, rows)
         for step in steps:
             yield Table([step[0]], names)
 

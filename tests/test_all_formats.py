@@ -161,7 +161,7 @@ def test_a_stack_ends_where_it_says(name, size, callers, want):
 def test_a_count_outside_the_fixed_part_is_no_plan():
     fmt = parse_format(STACK, "ftrace")
     op = field_op(fmt.find("caller"))
-    decoder = _core.Decoder([(4096, 16, 8, 0, 2, 0, 0)], [(0, 0, 0, 0, 0, None)], [(0, 0, 0, 0)],
-                            np.zeros(_core.N_IDS, np.uint16), 1)
+    decoder = _core.Decoder([(4096, 16, 8, 0, 2, 0, 0)], [(0, 0, 0, 0, 0, None)], [(0, 0, 0, 0, 0)],
+                            [(np.zeros(_core.N_IDS, np.uint16), None, None)], 1)
     with pytest.raises(ValueError):
-        decoder.set_plans(np.zeros(1, np.uint16), [(11, 0, [op])])
+        decoder.set_plans(np.zeros(1, np.uint16), [(11, 0, [op], 0)])

@@ -81,18 +81,19 @@ int main(int argc, char **argv)
     ftb_op comm = {.op = FTB_OP_COMM, .width = 4, .out_width = 4, .offset = 4, .size = 4};
     ftb_op ops[] = {header_op(FTB_OP_TS), header_op(FTB_OP_CPU), scalar_op(4, 4, 1), comm,
                     scalar_op(2, 1, 0), scalar_op(3, 1, 0), scalar_op(8, 8, 0), scalar_op(16, 8, 0)};
-    ftb_plan plan = {.ops = ops, .n_ops = 8, .min_len = 24};
-    ftb_comms comms = {codes, 65536};
+    const ftb_select select = {.slot_of = slot_of};
+    const ftb_comms comms = {codes, 65536};
+    ftb_plan plan = {.ops = ops, .comms = &comms, .n_ops = 8, .min_len = 24};
     double best = 1e9, best_copy = 1e9;
     uint64_t events = 0;
     for (int r = 0; r < repeat; r++) {
         double elapsed = copy_once(data, size, &kept, fresh);
         best_copy = elapsed < best_copy ? elapsed : best_copy;
-        ftb_stream s = {.abi = &abi, .last_ts = INT64_MIN};
+        ftb_stream s = {.abi = &abi, .select = &select, .last_ts = INT64_MIN};
         uint16_t plan_of_slot[1] = {gather ? 0 : FTB_NO_PLAN}, head[1] = {FTB_NO_PLAN};
         uint64_t count[1] = {0};
-        ftb_decoder d = {.merge = {.streams = &s, .n_streams = 1}, .select = {.slot_of = slot_of},
-                         .context = {&s, &comms, 1, size}, .plan_of_slot = plan_of_slot, .count_of_slot = count, .plans = &plan,
+        ftb_decoder d = {.merge = {.streams = &s, .n_streams = 1},
+                         .context = {&s, 1, size}, .plan_of_slot = plan_of_slot, .count_of_slot = count, .plans = &plan,
                          .group_head = head, .batch = &batch};
         double t = now();
         ftb_stream_feed(&s, data, size, 0, 1);

@@ -62,4 +62,4 @@ class Names:
 
 def lines(trace: Trace, names: Names) -> Iterator[Line]:
     """All records in time order."""
-    return trace.objects(Line, names)
+    return trace.objects(Line, lambda file: names)

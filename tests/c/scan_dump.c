@@ -69,13 +69,14 @@ static void run(const ftb_abi *abi, input *inputs, uint32_t n, size_t segment_si
     ftb_merge m = {.streams = streams, .n_streams = n, .heap = heap};
     for (uint32_t i = 0; i < n; i++) {
         streams[i].abi = abi;
+        streams[i].select = &select;
         streams[i].index = i;
         streams[i].last_ts = INT64_MIN;
         streams[i].batch = &batches[i];
     }
     for (;;) {
         out.n = 0;
-        int status = ftb_merge_fill(&m, &select, &out, &report);
+        int status = ftb_merge_fill(&m, &out, &report);
         print_batch(streams, &out);
         if (status == FTB_NEED_SEGMENT)
             feed(&inputs[m.need], &streams[m.need], segment_size);

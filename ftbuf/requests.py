@@ -1,0 +1,177 @@
+"""What to ask of the engine: event ids of every file -> slots -> plans -> tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from . import _core
+from .engine import EventPlan, Request, Select, TableParts
+from .errors import ColumnNotFoundError, FormatError, UnsupportedError
+from .formats import EventFormat
+from .plan import TS, ColumnPlan, Names, column_plan, event_plan, fixed_length, header_op, plain_column, timeline_plan
+from .recording import UNKNOWN_EVENT, Pair, Recording
+
+Columns = Sequence[str] | None
+Slot = tuple[int, Pair | None]  # (file, event); None: ids without a format
+VARYING, CODE = 64, 8  # bytes of a row that a list, and any other column, are taken to need
+
+
+def check_slots(n: int) -> int:
+    if n >= _core.NO_SLOT:
+        raise UnsupportedError(f"{n} kinds of events at once: open fewer files together")
+    return n
+
+
+def new_select(file: Recording, fill: int = _core.NO_SLOT) -> Select:
+    return Select(np.full(_core.N_IDS, fill, np.uint16), file.common_place("common_pid"))
+
+
+def set_comms(recording: Recording, selects: Sequence[Select]) -> None:
+    for file, select in zip(recording.files, selects, strict=True):
+        select.comm_codes = file.comm_codes
+
+
+# ---- tables of events ----
+
+
+def events_request(recording: Recording, wanted: Sequence[tuple[Pair, Columns]]) -> Request:
+    """One table per event asked for, each with its columns.
+
+    Raises
+    ------
+    ColumnNotFoundError
+        The event has no such column; with several files, the message says in which.
+    FormatError
+        Files disagree about what a column is.
+    """
+    plans: list[EventPlan] = []
+    tables = []
+    selects = [new_select(f) for f in recording.files]
+    set_comms(recording, selects)
+    for pair, columns in wanted:
+        names = check_columns(recording.columns(pair) if columns is None else columns)
+        places = []
+        for i, file in enumerate(recording.files):
+            if pair not in file.format_index:
+                continue
+            fmt = file.format(*pair)
+            selects[i].slot_of[fmt.id] = len(plans)
+            places.append(len(plans))
+            ops = file_plan(recording, i, fmt, names)
+            plans.append(EventPlan(fixed_length(fmt), file.container.big_endian, ops, i))
+        tables.append(joint_table(places, plans, names))
+    n = check_slots(len(plans))
+    return Request(selects, n, np.arange(n, dtype=np.uint16), plans, tables)
+
+
+def check_columns(columns: Sequence[str]) -> list[str]:
+    if isinstance(columns, str):
+        raise TypeError("columns is a list of names, not one string")
+    return list(columns)
+
+
+def file_plan(recording: Recording, i: int, fmt: EventFormat, names: Sequence[str]) -> list[ColumnPlan]:
+    """An event's columns in one file."""
+    file = recording.files[i]
+    known = Names(file.names.comms, recording.names.buffers, [])
+    try:
+        return event_plan(fmt, names, known)
+    except ColumnNotFoundError as error:
+        if len(recording.files) == 1:
+            raise
+        raise ColumnNotFoundError(f"{file.container.path}: {error}") from None
+
+
+def joint_table(places: list[int], plans: list[EventPlan], names: list[str]) -> TableParts:
+    """Check that the files agree on every column; rows of several files need their times to be put in order."""
+    parts = [plans[p] for p in places]
+    for columns in zip(*(p.columns for p in parts), strict=True):
+        if not agree(columns):
+            raise FormatError(f"files disagree about the type of column {columns[0].name!r}: open them one by one, or "
+                              "leave it out")
+    if len(parts) > 1 and TS not in names:
+        for part in parts:
+            part.columns.append(plain_column(TS, header_op(_core.OP_TS), np.int64))
+    return TableParts(places, names)
+
+
+def agree(columns: Sequence[ColumnPlan]) -> bool:
+    first, *others = [c.finish(b"", b"") for c in columns]
+    return all(first.agrees(other) for other in others)
+
+
+def shared_columns(recording: Recording, pair: Pair) -> list[str]:
+    """Columns that an event has in all files that have it, and of the same kind."""
+    files = [f for f in recording.files if pair in f.format_index]
+    formats = [f.format(*pair) for f in files]
+    names = [n for n in files[0].columns(pair) if all(n in f.columns(pair) for f in files[1:])]
+    return [n for n in names
+            if agree([column_plan(fmt, n, f.names) for f, fmt in zip(files, formats, strict=True)])]
+
+
+def row_bytes(recording: Recording, pair: Pair, columns: Columns) -> int:
+    """About how much memory a row takes: columns of varying length count with a guess."""
+    sizes = {_core.OP_FIXED: 6, _core.OP_SCALAR: 3}  # places in an op where its size stands
+    plans = events_request(recording, [(pair, columns)]).plans
+    ops = [c.op for c in plans[0].columns]
+    return sum(op[sizes[op[0]]] if op[0] in sizes else VARYING if op[0] == _core.OP_LIST else CODE for op in ops) or 1
+
+
+# ---- all events ----
+
+
+def slots_request(recording: Recording, pairs: Sequence[Pair] | None = None) -> tuple[Request, list[Slot]]:
+    """Count or reference records of all events, or of `pairs`, with no columns; also what each slot stands for.
+
+    The last slot of each file is for ids without a format.
+    """
+    wanted = None if pairs is None else set(pairs)
+    slots: list[Slot] = []
+    selects = []
+    for i, file in enumerate(recording.files):
+        ids = {n: pair for n, pair in file.id_index.items() if wanted is None or pair in wanted}
+        unknown = check_slots(len(slots) + len(ids))
+        select = new_select(file, unknown if wanted is None else _core.NO_SLOT)
+        for n, pair in ids.items():
+            select.slot_of[n] = len(slots)
+            slots.append((i, pair))
+        slots.append((i, None))
+        selects.append(select)
+    return Request(selects, len(slots), np.full(len(slots), _core.NO_PLAN, np.uint16), []), slots
+
+
+def times_request(recording: Recording) -> Request:
+    """Nothing but the time of every record."""
+    request, slots = slots_request(recording)
+    request.plan_of_slot = np.zeros(len(slots), np.uint16)
+    request.plans = [EventPlan(0, recording.container.big_endian, [plain_column(TS, header_op(_core.OP_TS), np.int64)])]
+    return request
+
+
+def timeline_request(recording: Recording, pairs: Sequence[Pair] | None = None) -> Request:
+    """One table for all events (or some): header columns and the event's name."""
+    request, slots = slots_request(recording, pairs)
+    events = [UNKNOWN_EVENT if pair is None else recording.key_of[pair] for _, pair in slots]
+    plans: list[EventPlan] = []
+    plan_of_file: dict[int, int] = {}
+    for i, file in enumerate(recording.files):
+        fmt = file.common_format
+        if fmt is None:
+            continue
+        plan_of_file[i] = len(plans)
+        common = EventFormat(fmt.system, fmt.name, fmt.id, fmt.common_fields, "")
+        columns = timeline_plan(fmt, Names(file.names.comms, recording.names.buffers, events))
+        plans.append(EventPlan(fixed_length(common), file.container.big_endian, columns, i))
+    if not plans:
+        raise FormatError("the recording has no event formats")
+    by_name = [{c.name: c for c in p.columns} for p in plans]
+    names = [n for n in by_name[0] if all(n in b for b in by_name) and agree([b[n] for b in by_name])]
+    for plan, known in zip(plans, by_name, strict=True):
+        plan.columns = [known[n] for n in names]
+    request.plan_of_slot = np.array([plan_of_file.get(i, _core.NO_PLAN) for i, _ in slots], np.uint16)
+    request.plans = plans
+    set_comms(recording, request.selects)
+    request.tables = [TableParts(list(range(len(plans))), names)]
+    return request
