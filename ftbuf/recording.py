@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -189,14 +190,24 @@ class Recording:
 
     # ---- names ----
 
+    def _learner(self, learn: Callable[[Recording], dict[int, Any]]) -> Callable[[], dict[int, Any]]:
+        """What learns from this recording while it is there and open: tables of names outlive it, and make no cycle."""
+        me = weakref.ref(self)
+
+        def look() -> dict[int, Any]:
+            recording = me()
+            return {} if recording is None or recording.closed else learn(recording)
+
+        return look
+
     @cached_property
     def known_comms(self) -> Comms:
         """Names of tasks: those that the kernel saved, then those that events tell."""
-        return Comms(parse_cmdlines(self.container.saved_cmdlines()), lambda: learn_comms(self))
+        return Comms(parse_cmdlines(self.container.saved_cmdlines()), self._learner(learn_comms))
 
     @cached_property
     def known_tgids(self) -> Tgids:
-        return Tgids(parse_tgids(self.container.saved_tgids()), lambda: learn_tgids(self))
+        return Tgids(parse_tgids(self.container.saved_tgids()), self._learner(learn_tgids))
 
     @property
     def comms(self) -> Comms:
