@@ -1,27 +1,10 @@
 /* The walk over sub-buffers: page bytes -> record refs. Pure: reads the page, writes the batch, keeps its state in ftb_stream. */
 #include "ftb_inline.h"
-#include "ftbuf.h"
+#include "ftb_walk.h"
 
-/* K:ring_buffer.c RB_MISSED_EVENTS, RB_MISSED_STORED: flags in the low 32 bits of commit. */
-#define MISSED_EVENTS (1u << 31)
-#define MISSED_STORED (1u << 30)
-/* K:include/linux/ring_buffer.h enum ring_buffer_type */
-#define TYPE_LEN_MAX_SHORT 28u
-#define TYPE_PADDING 29u
-#define TYPE_TIME_EXTEND 30u
-#define TYPE_TIME_STAMP 31u
-/* 2.6.28 to 2.6.30 had a two-bit type. */
-#define OLD_TYPE_PADDING 0u
-#define OLD_TYPE_TIME_EXTEND 1u
-#define OLD_TYPE_TIME_STAMP 2u
-/* K:ring_buffer.c TS_SHIFT and TS_MSB: time deltas have 27 bits, absolute stamps 59. */
-#define DELTA_BITS 27
-#define DELTA_MASK ((1u << DELTA_BITS) - 1)
+/* K:ring_buffer.c TS_MSB: the bits that an absolute stamp does not store. */
 #define STAMP_TOP (0xf8ULL << 56)
 #define STAMP_STEP (1ULL << 59)
-/* Every header is one 32-bit word; time extends and stamps have a second one. */
-#define HEADER 4u
-#define EXTENDED 8u
 #define PREFETCH 1024
 
 int ftb_report_problem(ftb_report *report, const ftb_stream *s, int status, size_t at, size_t bytes)
@@ -92,8 +75,7 @@ static int note_loss(ftb_stream *s, const page_header *h, size_t available, ftb_
     return ftb_column_append(&report->losses, &row, sizeof row);
 }
 
-/* Open the next page of the segment. Leaves in_page 0 when the page yields nothing. */
-static int open_page(ftb_stream *s, ftb_report *report)
+int ftb_open_page(ftb_stream *s, ftb_report *report)
 {
     const ftb_abi *abi = s->abi;
     size_t left = s->size - s->next_page;
@@ -118,8 +100,7 @@ static int open_page(ftb_stream *s, ftb_report *report)
     return h.flags & MISSED_EVENTS ? note_loss(s, &h, available, report) : FTB_OK;
 }
 
-/* Leave the page; `status` names the defect met at `at`, which costs the rest of the committed data. */
-static int close_page(ftb_stream *s, int status, const uint8_t *at, ftb_report *report)
+int ftb_close_page(ftb_stream *s, int status, const uint8_t *at, ftb_report *report)
 {
     s->in_page = 0;
     s->cur = at;
@@ -153,20 +134,10 @@ FTB_ALWAYS_INLINE uint64_t round4(uint32_t n)
     return ((uint64_t)n + 3) & ~(uint64_t)3;
 }
 
-/* One record header, taken apart. */
-typedef struct {
-    uint64_t ts;            /* the running stamp after it */
-    const uint8_t *payload; /* NULL: not a data record */
-    uint64_t len;           /* of the payload */
-    uint64_t total;         /* bytes from header to next header */
-    int status;
-    int ends_page;
-} record;
-
 /* Where a sized record ends: array[0] counts itself and is rounded up to words, as the writer does. */
-FTB_ALWAYS_INLINE record sized(const uint8_t *p, size_t left, int big, int cut_status)
+FTB_ALWAYS_INLINE ftb_record sized(const uint8_t *p, size_t left, int big, int cut_status)
 {
-    record r = {0};
+    ftb_record r = {0};
     if (left < EXTENDED) {
         r.status = cut_status;
         return r;
@@ -182,9 +153,9 @@ FTB_ALWAYS_INLINE record sized(const uint8_t *p, size_t left, int big, int cut_s
     return r;
 }
 
-static record sized_padding(const uint8_t *p, size_t left, uint64_t ts, uint32_t delta, int big)
+static ftb_record sized_padding(const uint8_t *p, size_t left, uint64_t ts, uint32_t delta, int big)
 {
-    record r = {.ends_page = 1}; /* delta 0: nothing but emptiness follows, array[0] is not valid */
+    ftb_record r = {.ends_page = 1}; /* delta 0: nothing but emptiness follows, array[0] is not valid */
     if (delta != 0) {
         r = sized(p, left, big, FTB_PADDING_CUT);
         r.payload = NULL;
@@ -194,9 +165,9 @@ static record sized_padding(const uint8_t *p, size_t left, uint64_t ts, uint32_t
 }
 
 /* Time extend and time stamp: 27 low bits in the header, the rest in the second word. */
-static record extended_time(ftb_stream *s, const uint8_t *p, size_t left, uint64_t ts, uint32_t type, uint32_t delta, int big)
+static ftb_record extended_time(ftb_stream *s, const uint8_t *p, size_t left, uint64_t ts, uint32_t type, uint32_t delta, int big)
 {
-    record r = {.ts = ts, .total = EXTENDED};
+    ftb_record r = {.ts = ts, .total = EXTENDED};
     if (left < EXTENDED) {
         r.status = type == TYPE_TIME_EXTEND ? FTB_EXTEND_CUT : FTB_STAMP_CUT;
         return r;
@@ -214,10 +185,10 @@ static record extended_time(ftb_stream *s, const uint8_t *p, size_t left, uint64
 }
 
 /* Records that are not short data: padding, time extend, time stamp, long data. */
-static record read_special(ftb_stream *s, const uint8_t *p, size_t left, uint64_t ts, uint32_t type, uint32_t delta, int big)
+static ftb_record read_special(ftb_stream *s, const uint8_t *p, size_t left, uint64_t ts, uint32_t type, uint32_t delta, int big)
 {
     if (type == 0) {
-        record r = sized(p, left, big, FTB_RECORD_CUT);
+        ftb_record r = sized(p, left, big, FTB_RECORD_CUT);
         r.ts = ts + delta;
         return r;
     }
@@ -228,15 +199,15 @@ static record read_special(ftb_stream *s, const uint8_t *p, size_t left, uint64_
     return extended_time(s, p, left, ts, type, delta, big);
 }
 
-FTB_ALWAYS_INLINE record short_data(const uint8_t *p, size_t left, uint64_t ts, uint32_t words)
+FTB_ALWAYS_INLINE ftb_record short_data(const uint8_t *p, size_t left, uint64_t ts, uint32_t words)
 {
-    record r = {.ts = ts, .payload = p + HEADER, .len = 4 * words, .total = HEADER + 4 * words};
+    ftb_record r = {.ts = ts, .payload = p + HEADER, .len = 4 * words, .total = HEADER + 4 * words};
     r.status = r.total > left ? FTB_RECORD_CUT : FTB_OK;
     return r;
 }
 
 /* The header of 2.6.28 to 2.6.30: type 2 bits, len 3 bits, delta 27 bits. */
-static record read_old(ftb_stream *s, const uint8_t *p, size_t left, uint64_t ts, int big)
+static ftb_record read_old(ftb_stream *s, const uint8_t *p, size_t left, uint64_t ts, int big)
 {
     uint32_t word = ftb_load32(p, big);
     uint32_t type = big ? word >> 30 : word & 3;
@@ -245,11 +216,11 @@ static record read_old(ftb_stream *s, const uint8_t *p, size_t left, uint64_t ts
     switch (type) {
     case OLD_TYPE_PADDING:
         s->paddings++;
-        return (record){.ts = ts, .ends_page = 1};
+        return (ftb_record){.ts = ts, .ends_page = 1};
     case OLD_TYPE_TIME_EXTEND:
         return extended_time(s, p, left, ts, TYPE_TIME_EXTEND, delta, big);
     case OLD_TYPE_TIME_STAMP: /* defined by the kernel, but never written */
-        return (record){.ts = ts, .status = FTB_BAD_RECORD_TYPE};
+        return (ftb_record){.ts = ts, .status = FTB_BAD_RECORD_TYPE};
     default:
         return len == 0 ? read_special(s, p, left, ts, 0, delta, big) : short_data(p, left, ts + delta, len);
     }
@@ -267,7 +238,7 @@ FTB_ALWAYS_INLINE uint32_t header_delta(uint32_t word, int big)
 }
 
 /* Any record, in any layout: what the fast path of walk() leaves over. */
-static __attribute__((noinline)) record read_record(ftb_stream *s, const uint8_t *p, size_t left, uint64_t ts)
+static __attribute__((noinline)) ftb_record read_record(ftb_stream *s, const uint8_t *p, size_t left, uint64_t ts)
 {
     const int big = s->abi->big_endian;
     if (s->abi->old_header)
@@ -337,26 +308,37 @@ FTB_ALWAYS_INLINE void walk_short(ftb_stream *s, const ftb_select *select, ftb_b
     out->n = n;
 }
 
-/* One record of any kind. Returns its status; sets *ends_page when nothing follows. */
-static int walk_one(ftb_stream *s, const ftb_select *select, ftb_batch *out, ftb_report *report, int *ends_page)
+int ftb_next_record(ftb_stream *s, ftb_record *r, int *ends_page)
 {
-    const ftb_abi *abi = s->abi;
     size_t left = (size_t)(s->end - s->cur);
     *ends_page = 1;
     if (left < HEADER)
         return left == 0 ? FTB_OK : FTB_HEADER_CUT;
-    record r = read_record(s, s->cur, left, s->ts);
-    if (r.status != FTB_OK || r.ends_page)
-        return r.status;
-    if (r.payload != NULL && r.len < (uint64_t)abi->type_offset + abi->type_size)
+    *r = read_record(s, s->cur, left, s->ts);
+    if (r->status != FTB_OK || r->ends_page)
+        return r->status;
+    if (r->payload != NULL && r->len < (uint64_t)s->abi->type_offset + s->abi->type_size)
         return FTB_TYPE_MISSING;
     *ends_page = 0;
-    s->ts = r.ts;
-    s->cur += r.total;
-    if (r.payload == NULL)
-        return FTB_OK;
-    uint32_t id = event_id(abi, r.payload);
-    uint16_t slot = id < FTB_N_IDS ? select->slot_of[id] : FTB_NO_SLOT;
+    s->ts = r->ts;
+    s->cur += r->total;
+    return FTB_OK;
+}
+
+uint16_t ftb_record_slot(const ftb_abi *abi, const ftb_select *select, const uint8_t *payload)
+{
+    uint32_t id = event_id(abi, payload);
+    return id < FTB_N_IDS ? select->slot_of[id] : FTB_NO_SLOT;
+}
+
+/* One record of any kind. Returns its status; sets *ends_page when nothing follows. */
+static int walk_one(ftb_stream *s, const ftb_select *select, ftb_batch *out, ftb_report *report, int *ends_page)
+{
+    ftb_record r;
+    int status = ftb_next_record(s, &r, ends_page);
+    if (*ends_page || r.payload == NULL)
+        return status;
+    uint16_t slot = ftb_record_slot(s->abi, select, r.payload);
     uint16_t stream = (uint16_t)(s->index | (s->lost_pending ? FTB_LOST_BEFORE : 0));
     put(out, out->n, r.ts, r.payload, ftb_meta((uint32_t)r.len, slot, stream));
     out->n += slot != FTB_NO_SLOT;
@@ -384,7 +366,7 @@ static int walk_page(ftb_stream *s, const ftb_select *select, ftb_batch *out, ft
         int ends_page;
         int status = walk_one(s, select, out, report, &ends_page);
         if (ends_page)
-            return close_page(s, status, s->cur, report);
+            return ftb_close_page(s, status, s->cur, report);
     }
     return FTB_OK;
 }
@@ -404,16 +386,15 @@ static int pid_wanted(const ftb_select *select, int32_t pid)
     return low < select->n_pids && select->pids[low] == pid;
 }
 
-static int ref_wanted(const ftb_stream *s, const ftb_select *select, const ftb_batch *b, uint32_t i)
+int ftb_record_wanted(const ftb_abi *abi, const ftb_select *select, int64_t ts, const uint8_t *payload, uint32_t len)
 {
-    if (select->has_window && (b->ts[i] < select->start || b->ts[i] >= select->end))
+    if (select->has_window && (ts < select->start || ts >= select->end))
         return 0;
     if (select->pid_width == 0)
         return 1;
-    uint32_t len = ftb_len(b, i);
     if (len < select->pid_width || len - select->pid_width < select->pid_offset)
         return 0;
-    return pid_wanted(select, (int32_t)ftb_load(b->data[i] + select->pid_offset, select->pid_width, s->abi->big_endian));
+    return pid_wanted(select, (int32_t)ftb_load(payload + select->pid_offset, select->pid_width, abi->big_endian));
 }
 
 static int all_in_window(const ftb_select *select, const ftb_batch *b, uint32_t from)
@@ -435,7 +416,7 @@ static void drop_unwanted(const ftb_stream *s, const ftb_select *select, ftb_bat
         b->ts[n] = b->ts[i];
         b->data[n] = b->data[i];
         b->meta[n] = b->meta[i];
-        n += (uint32_t)ref_wanted(s, select, b, i);
+        n += (uint32_t)ftb_record_wanted(s->abi, select, b->ts[i], b->data[i], ftb_len(b, i));
     }
     b->n = n;
 }
@@ -448,7 +429,7 @@ int ftb_scan(ftb_stream *s, const ftb_select *select, ftb_batch *out, ftb_report
         if (!s->in_page) {
             if (s->next_page >= s->size)
                 return FTB_NEED_SEGMENT;
-            if (open_page(s, report) != FTB_OK)
+            if (ftb_open_page(s, report) != FTB_OK)
                 return FTB_NO_MEMORY;
             continue;
         }

@@ -331,4 +331,33 @@ typedef struct {
 
 int ftb_decode(ftb_decoder *d, uint64_t max_records);
 
+/* Sub-buffers in, sub-buffers out: of one CPU, with the wanted records only. */
+typedef struct {
+    uint8_t any;
+    int64_t count; /* -1: unknown */
+} ftb_repack_loss;
+
+typedef struct {
+    /* set by the caller */
+    ftb_stream stream; /* abi, clock; fed with ftb_stream_feed */
+    ftb_select select; /* which records; a slot only says that an event is wanted */
+    uint8_t *page;     /* the page being built: page_size bytes */
+    size_t page_size;  /* of the pages made: not less than the abi's */
+    /* what comes out */
+    ftb_column out; /* whole pages */
+    ftb_report report;
+    uint64_t records, copied, rebuilt;
+    /* state */
+    uint64_t base, ts; /* raw: of the page being built, and of its last record */
+    size_t used;
+    uint8_t building;
+    ftb_repack_loss page_loss; /* what was lost before the page being built */
+    ftb_repack_loss loss;      /* and before the next record that is kept */
+} ftb_repack;
+
+/* Go on for max_pages pages (FTB_OK: there are more) or to the end of the segment (FTB_NEED_SEGMENT). */
+int ftb_repack_pages(ftb_repack *r, uint32_t max_pages);
+/* Put out the page being built. */
+int ftb_repack_flush(ftb_repack *r);
+
 #endif

@@ -21,6 +21,7 @@ from .errors import (
 from .event import Event
 from .formats import Abi, EventFormat, Field
 from .raw import decode_pages
+from .rewrite import Written, convert, split
 from .table import Table
 from .trace import EventView, Trace, iterate, open, read_events
 
@@ -47,8 +48,11 @@ __all__ = [
     "Trace",
     "TruncatedError",
     "UnsupportedError",
+    "Written",
+    "convert",
     "decode_pages",
     "iterate",
     "open",
     "read_events",
+    "split",
 ]

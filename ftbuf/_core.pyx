@@ -123,6 +123,28 @@ cdef void set_clock(ftb_clock *clock, spec, list keep):
     clock.fractions = rows + 3 * clock.n_samples
 
 
+cdef const void *borrow(list keep, source) except? NULL:
+    """The memory of a buffer, held by `keep`."""
+    cdef Pages pages = Pages(source)
+    keep.append(pages)
+    return pages.view.buf
+
+
+cdef int set_select(ftb_select *select, slot_of, window, pids, list keep) except -1:
+    select.slot_of = <const uint16_t *>borrow(keep, slot_of)
+    if len(slot_of) != FTB_N_IDS:
+        raise ValueError(f"slot_of has {len(slot_of)} entries, not {FTB_N_IDS}")
+    if window is not None:
+        select.has_window = 1
+        select.start, select.end = window
+    else:
+        select.start, select.end = INT64_MIN, INT64_MAX
+    if pids is not None:
+        select.pids = <const int32_t *>borrow(keep, pids[0])
+        select.n_pids, select.pid_offset, select.pid_width = len(pids[0]), pids[1], pids[2]
+    return 0
+
+
 @cython.final
 cdef class Walker:
     """Sub-buffer times of one ABI and clock: what a search by time needs."""
@@ -200,7 +222,7 @@ cdef class Decoder:
             set_clock(&self.clocks[i], clocks[i], self.keep)
         self.n_selects = len(selects)
         for i in range(len(selects)):
-            self.set_select(i, window, selects[i])
+            self.set_select_of(i, window, selects[i])
         for i in range(n):
             s = &self.d.merge.streams[i]
             s.cpu, s.buffer = streams[i][0], streams[i][1]
@@ -214,32 +236,17 @@ cdef class Decoder:
         self.d.context.n_streams = n
         self.d.context.total_bytes = total_bytes
 
-    cdef const void *borrow(self, source) except? NULL:
-        cdef Pages pages = Pages(source)
-        self.keep.append(pages)
-        return pages.view.buf
-
     cdef Py_ssize_t select_index(self, Py_ssize_t i) except -1:
         if not 0 <= i < self.n_selects:
             raise IndexError(i)
         return i
 
-    cdef int set_select(self, uint32_t i, window, spec) except -1:
+    cdef int set_select_of(self, uint32_t i, window, spec) except -1:
         cdef ftb_select *select = &self.selects[i]
         slot_of, pids, comms = spec
-        select.slot_of = <const uint16_t *>self.borrow(slot_of)
-        if len(slot_of) != FTB_N_IDS:
-            raise ValueError(f"slot_of has {len(slot_of)} entries, not {FTB_N_IDS}")
-        if window is not None:
-            select.has_window = 1
-            select.start, select.end = window
-        else:
-            select.start, select.end = INT64_MIN, INT64_MAX
-        if pids is not None:
-            select.pids = <const int32_t *>self.borrow(pids[0])
-            select.n_pids, select.pid_offset, select.pid_width = len(pids[0]), pids[1], pids[2]
+        set_select(select, slot_of, window, pids, self.keep)
         if comms is not None:
-            self.comms[i].code_of_pid = <const int32_t *>self.borrow(comms)
+            self.comms[i].code_of_pid = <const int32_t *>borrow(self.keep, comms)
             self.comms[i].n_pids = len(comms)
         return 0
 
@@ -277,7 +284,7 @@ cdef class Decoder:
             self.n_plans = i + 1
             if ftb_plan_check(&self.d.plans[i]) != FTB_OK:
                 raise ValueError(ftb_status_message(FTB_BAD_PLAN).decode())
-        self.d.plan_of_slot = <const uint16_t *>self.borrow(plan_of_slot)
+        self.d.plan_of_slot = <const uint16_t *>borrow(self.keep, plan_of_slot)
 
     cdef int set_plan(self, ftb_plan *plan, spec) except -1:
         cdef Dictionary dictionary
@@ -585,3 +592,4 @@ cdef class Records:
 
 include "_text.pxi"
 include "_lines.pxi"
+include "_repack.pxi"

@@ -178,3 +178,17 @@ cdef extern from "ftbuf.h" nogil:
         ftb_batch *batch
 
     int ftb_decode(ftb_decoder *d, uint64_t max_records)
+
+    ctypedef struct ftb_repack:
+        ftb_stream stream
+        ftb_select select
+        uint8_t *page
+        size_t page_size
+        ftb_column out
+        ftb_report report
+        uint64_t records
+        uint64_t copied
+        uint64_t rebuilt
+
+    int ftb_repack_pages(ftb_repack *r, uint32_t max_pages)
+    int ftb_repack_flush(ftb_repack *r)

@@ -19,7 +19,7 @@ PUBLIC = {
     "STATUSES", "Abi", "ClosedError", "ColumnNotFoundError", "CompressionError", "DamageError", "DamageWarning",
     "Event", "EventFormat", "EventNotFoundError", "EventView", "Field", "FilterError", "FormatError", "FtbufError",
     "MissingDependencyError", "Table", "Trace", "TruncatedError", "UnsupportedError", "decode_pages", "iterate", "open",
-    "read_events",
+    "read_events", "Written", "convert", "split",
 }
 
 

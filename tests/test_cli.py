@@ -37,6 +37,11 @@ def damaged(tmp_path_factory) -> str:
     return str(path)
 
 
+def with_output(command: str, path: object) -> list[str]:
+    """The command with its output file, where it writes one."""
+    return [command, "-o", str(path)] if command in ("split", "convert") else [command]
+
+
 def run(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(Path(ftbuf.__file__).parent.parent), "PYTHONWARNINGS": "error"}
     return subprocess.run([sys.executable, "-m", "ftbuf", *arguments], cwd="/", env=environment,
@@ -155,7 +160,7 @@ def test_what_cannot_be_read_is_1(capfdbinary, tmp_path, command):
     (tmp_path / "text").write_text("hello\n")
     (tmp_path / "cut").write_bytes(Path(EXAMPLE).read_bytes()[:1000])
     for name in ("absent", "text", "cut", "."):
-        status, out, err = called(capfdbinary, command, str(tmp_path / name))
+        status, out, err = called(capfdbinary, *with_output(command, tmp_path / "out"), str(tmp_path / name))
         assert (status, out) == (1, "")
         assert len(err.splitlines()) == 1 and err.startswith(f"ftbuf {command}: ")
 
@@ -215,14 +220,14 @@ def test_head_gets_its_line():
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_full_disk_is_1(command):
     with open("/dev/full", "w") as full:
-        done = run(command, EXAMPLE, capture_output=False, stdout=full, stderr=subprocess.PIPE)
+        done = run(*with_output(command, "/dev/full"), EXAMPLE, capture_output=False, stdout=full, stderr=subprocess.PIPE)
     assert done.returncode == 1
     assert done.stderr.splitlines() == [f"ftbuf {command}: [Errno 28] No space left on device"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_no_standard_output_at_all(command):
-    done = run(command, EXAMPLE, preexec_fn=lambda: os.close(1), capture_output=False, stderr=subprocess.PIPE)
+def test_no_standard_output_at_all(command, tmp_path):
+    done = run(*with_output(command, tmp_path / "out"), EXAMPLE, preexec_fn=lambda: os.close(1), capture_output=False, stderr=subprocess.PIPE)
     assert (done.returncode, done.stderr) == (0, "")
 
 

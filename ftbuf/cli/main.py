@@ -13,7 +13,7 @@ from .. import __version__
 from ..errors import FilterError, FtbufError
 
 OK, DATA_ERROR, USAGE = 0, 1, 2
-COMMANDS = ("info", "events", "report")
+COMMANDS = ("info", "events", "report", "stat", "check", "split", "convert")
 
 
 def build_parser(modules: Sequence[Any]) -> argparse.ArgumentParser:

@@ -17,6 +17,7 @@ from ..errors import UnsupportedError
 from .compress import Compress, compressor
 from .model import Buffer, Container, Stream
 from .options import OptionId
+from .pages import with_subbuf_size
 from .tracedat import COMPRESSED, MAGIC, TraceDat
 
 PAGES_IN_CHUNK = 10  # TC:lib/trace-cmd/trace-compress.c
@@ -73,7 +74,14 @@ def write_tracedat(dest: Any, container: Container, *, version: int = 7, compres
 
 
 def _replace(path: str, write: Callable[[IO[bytes]], None]) -> None:
-    """Write beside `path`, then rename: a source that is mapped from the same path stays whole."""
+    """Write beside `path`, then rename: a source that is mapped from the same path stays whole. Devices are written to."""
+    path = os.path.realpath(path)
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "wb") as file:
+            if not file.seekable():
+                raise UnsupportedError(f"{path}: a trace.dat cannot be written to what has no positions, as a pipe")
+            write(file)
+        return
     fd, temporary = tempfile.mkstemp(prefix=os.path.basename(path) + ".", dir=os.path.dirname(path) or ".")
     try:
         with os.fdopen(fd, "wb") as file:
@@ -148,7 +156,7 @@ class _Writer:
     def part(self, number: OptionId) -> bytes:
         container = self.container
         if number == OptionId.HEADER_INFO:
-            page, event = container.header_page, container.header_event
+            page, event = with_subbuf_size(container.header_page, self.subbuf_size), container.header_event
             return (b"header_page\0" + self.n("Q", len(page)) + page
                     + b"header_event\0" + self.n("Q", len(event)) + event)
         if number == OptionId.FTRACE_EVENTS:

@@ -1,0 +1,215 @@
+"""Verifies a recording page by page: damage of its file, its pages, records and formats, and what was lost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from .container.model import METADATA, Container, Problem
+from .container.tracedat import TraceDat
+from .engine import LOSS, STEP, EventPlan, Judge, Request, Run, Source, Window
+from .errors import DamageError, FtbufError
+from .plan import TS, fixed_length, plain_column
+from .recording import NO_TYPE, Recording
+from .requests import check_slots, new_select, times_request
+
+TIME_BACKWARDS = "time_backwards"  # of records: no status of a page
+UNKNOWN_EVENT = "unknown_event"
+LISTED = 1000  # problems of one status that are listed; the others are only counted
+IDS = "ids"
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A gap in a CPU's records."""
+
+    buffer: str
+    cpu: int
+    before: int | None  # time of the record before it; None: none was seen
+    after: int
+    count: int | None  # None: the kernel did not say how many
+
+
+@dataclass(slots=True)
+class Checkup:
+    """What was found.
+
+    Attributes
+    ----------
+    problems : list of Problem
+        Damaged places; of each status at most ``LISTED``.
+    counts : dict
+        Status -> how many places there are of it.
+    unknown : dict
+        Event id that has no format -> how many records of it.
+    lost : list of Loss
+        What the kernel lost: no damage. The first ``LISTED``; ``losses`` counts all.
+    """
+
+    path: str
+    kind: str
+    buffers: int = 0
+    streams: int = 0
+    pages: int = 0
+    events: int = 0
+    formats: int = 0
+    losses: int = 0
+    lost_events: int = 0  # that the kernel counted
+    problems: list[Problem] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    unknown: Counter[int] = field(default_factory=Counter)
+    lost: list[Loss] = field(default_factory=list)
+
+    @property
+    def damaged(self) -> bool:
+        return bool(self.counts)
+
+    def note(self, problem: Problem) -> None:
+        self.counts[problem.status] += 1
+        if self.counts[problem.status] <= LISTED:
+            self.problems.append(problem)
+
+    def to_dict(self) -> dict[str, Any]:
+        found = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {**found, "damaged": self.damaged, "problems": [asdict(p) for p in self.problems],
+                "lost": [asdict(loss) for loss in self.lost], "unknown": dict(self.unknown)}
+
+
+class _Noting(Judge):
+    """Hands on what it is told of."""
+
+    def __init__(self, checkup: Checkup) -> None:
+        super().__init__("skip")
+        self.checkup = checkup
+
+    def note(self, problem: Problem) -> None:
+        self.checkup.note(problem)
+
+
+def check_up(recording: Recording) -> Checkup:
+    """Check every part of a recording. Nothing is raised for damage: all of it is in the result."""
+    container = recording.container
+    found = Checkup(container.path, container.kind, len(recording.buffers))
+    for problem in [*container.problems, *_damaged_parts(container)]:
+        found.note(problem)
+    lengths = _check_formats(recording, found)
+    for source in recording.sources():
+        found.streams += 1
+        _check_stream(recording, source, lengths, found)
+    for event_id, count in sorted(found.unknown.items()):
+        detail = f"{count} records of event id {event_id}, which has no format"
+        found.note(Problem(-1, 0, UNKNOWN_EVENT, 0, "", detail))
+    return found
+
+
+# ---- the file ----
+
+
+def _damaged_parts(container: Container) -> Iterator[Problem]:
+    """Read every metadata text once: decompresses it, and checks that it is there."""
+    parts = {name: getattr(container, name) for name in ("kallsyms", "printk_formats", "saved_cmdlines", "saved_tgids")}
+    if isinstance(container, TraceDat):
+        parts |= {"modules": container.modules, "btf": container.btf, "text": lambda: container.text}
+    for name, read in parts.items():
+        try:
+            read()
+        except FtbufError as error:
+            yield _of_error(error, name)
+
+
+def _of_error(error: FtbufError, what: str) -> Problem:
+    status, offset = (error.status, error.offset or 0) if isinstance(error, DamageError) else (METADATA, 0)
+    return Problem(-1, offset, status, 0, "", f"{what}: {error}")
+
+
+def _check_formats(recording: Recording, found: Checkup) -> dict[tuple[str, str], int]:
+    """Parse every format; the fixed length of records of each event."""
+    lengths = {}
+    try:
+        events = list(recording.format_index)
+        recording.id_index  # noqa: B018 (read for its errors)
+    except FtbufError as error:
+        found.note(_of_error(error, "event formats"))
+        return {}
+    found.formats = len(events)
+    for system, event in events:
+        try:
+            lengths[system, event] = fixed_length(recording.format(system, event))
+        except FtbufError as error:
+            found.note(_of_error(error, f"format of {system}:{event}"))
+    return lengths
+
+
+# ---- streams ----
+
+
+def _check_stream(recording: Recording, source: Source, lengths: dict[tuple[str, str], int], found: Checkup) -> None:
+    run = _Steps(source, _length_request(recording, lengths), found)
+    for columns in run:
+        ids, counts = np.unique(columns[0][IDS].values, return_counts=True)
+        found.unknown.update(dict(zip(ids.tolist(), counts.tolist(), strict=True)))
+    pages, events, *_, backwards, _ = run.decoder.stream_stats()[0]
+    found.pages += pages
+    found.events += events
+    if backwards:
+        _check_times(recording, source, found)
+
+
+class _Steps(Run):
+    """A run over one whole stream: its columns step by step, its losses told to the checkup."""
+
+    def __init__(self, source: Source, request: Request, found: Checkup | None) -> None:
+        judge = _Noting(found) if found is not None else Judge("skip")
+        super().__init__([source], Window(), request, judge, at_once=False)
+        self.found = found
+
+    def __iter__(self) -> Iterator[list[dict[str, Any]]]:
+        self.set_plans()
+        more = True
+        while more:
+            more = self.step(STEP)
+            if self.found is not None:
+                _note_losses(self.sources[0], np.frombuffer(self.decoder.take_losses(), LOSS), self.found)
+            yield self.take()
+
+
+def _length_request(recording: Recording, lengths: dict[tuple[str, str], int]) -> Request:
+    """No columns but the ids of unknown events: the core compares lengths."""
+    big = recording.container.big_endian
+    offset, size = (recording.common_place("common_type") if lengths else None) or NO_TYPE
+    ids = plain_column(IDS, (_core.OP_SCALAR, 0, size, 4, 0, offset, size, None), np.uint32)
+    plans = [EventPlan(offset + size, big, [ids])]
+    select = new_select(recording, fill=0)
+    for number, pair in recording.id_index.items() if lengths else ():
+        select.slot_of[number] = len(plans)
+        plans.append(EventPlan(lengths.get(pair, 0), big, []))
+    n = check_slots(len(plans))
+    return Request([select], n, np.arange(n, dtype=np.uint16), plans)
+
+
+def _note_losses(source: Source, rows: np.ndarray, found: Checkup) -> None:
+    found.losses += len(rows)
+    found.lost_events += int(rows["count"][rows["count"] > 0].sum())
+    for row in rows[:max(0, LISTED - len(found.lost))]:
+        before, after, count = int(row["before"]), int(row["after"]), int(row["count"])
+        found.lost.append(Loss(source.buffer_name, source.stream.cpu, before if before != -1 << 63 else None, after,
+                               count if count >= 0 else None))
+
+
+def _check_times(recording: Recording, source: Source, found: Checkup) -> None:
+    """Where time steps back within a CPU's records."""
+    last: Sequence[int] = ()
+    seen = 0
+    for columns in _Steps(source, times_request(recording), None):
+        times = np.concatenate([np.array(last, np.int64), columns[0][TS].values])
+        for at in np.nonzero(times[1:] < times[:-1])[0].tolist():
+            before, after = int(times[at]), int(times[at + 1])
+            detail = f"record {seen - len(last) + at + 1}: time goes back by {before - after}, from {before} to {after}"
+            found.note(Problem(source.stream.cpu, 0, TIME_BACKWARDS, 0, source.buffer_name, detail))
+        seen += len(times) - len(last)
+        last = times[-1:].tolist()

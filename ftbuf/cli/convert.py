@@ -1,0 +1,30 @@
+"""ftbuf convert FILE -o OUT: another version or compression; a directory to a file."""
+
+from __future__ import annotations
+
+import argparse
+
+from ..rewrite import convert
+from .common import opened
+
+NAME = "convert"
+HELP = "write a recording as trace.dat: another version or compression, or from a tracefs-shaped directory"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", help="a trace.dat, or a tracefs-shaped directory")
+    parser.add_argument("--snapshot", action="store_true", help="of a directory: its snapshot")
+    add_output_arguments(parser)
+
+
+def add_output_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the file to write")
+    parser.add_argument("--version", type=int, choices=(6, 7), help="of the trace.dat format")
+    parser.add_argument("--compression", choices=("none", "zlib", "zstd"), help="version 7 only")
+
+
+def run(options: argparse.Namespace) -> int:
+    with opened(options.file) as (trace, said):
+        convert(trace, options.output, version=options.version or 7, compression=options.compression,
+                snapshot=options.snapshot, errors="warn")
+        return int(bool(said))
