@@ -212,15 +212,23 @@ class Symbols:
     Where several symbols share an address, the kernel prints the first of them in the order of kallsyms, and so does
     trace-cmd for an address inside a function. For exactly the function's address trace-cmd prints the one that its
     binary search meets first; ``exact_names`` has that one.
+
+    Parameters
+    ----------
+    kallsyms : bytes
+        The text.
+    modules : bytes
+        The text of ``/proc/modules``, where a recording has it: says which module an address is in without a symbol.
     """
 
-    def __init__(self, kallsyms: bytes) -> None:
+    def __init__(self, kallsyms: bytes, modules: bytes = b"") -> None:
         self._text = kallsyms
+        self._modules = parse_modules(modules)
 
-    @property
+    @cached_property
     def hidden(self) -> bool:
         """True if the recording was not allowed to see addresses (kptr_restrict): every one is zero."""
-        return self._all.hidden
+        return bool(self._text.strip(b" \t\n\0")) and _NOT_ZERO.search(self._text) is None
 
     @property
     def addresses(self) -> NDArray[np.uint64]:
@@ -278,6 +286,71 @@ class Symbols:
         symbol = self.lookup(address)
         return symbol.name if symbol else None
 
+    def find(self, addresses: Any) -> NDArray[np.int64]:
+        """Rows of the symbols that addresses lie in, in an array of the same shape; -1 for those in none.
+
+        The rows are places in ``names``, ``modules`` and ``addresses``: this is ``lookup`` for many addresses at once.
+        """
+        import numpy as np
+
+        table, wanted = self._table, np.asarray(addresses, dtype=np.uint64)
+        rows = np.searchsorted(table.addresses, wanted, side="right").astype(np.int64) - 1
+        if not len(table.names):
+            return rows
+        inside = (wanted < table.ends[rows]) | (wanted == table.addresses[rows])
+        return np.where((rows >= 0) & inside, rows, -1)
+
+    def names_of(self, addresses: Any) -> NDArray[np.object_]:
+        """The names of the symbols that addresses lie in: an array of str of the same shape; None for those in none.
+
+        Takes a column as a table gives it: numbers of any shape, or one array a row (``kernel_stack``'s ``caller``),
+        for which the result has one array of names a row.
+        """
+        return self._taken(addresses, self.find, lambda rows: [_text(self._table.names[i]) for i in rows])
+
+    def modules_of(self, addresses: Any) -> NDArray[np.object_]:
+        """The modules that addresses lie in, as ``names_of``: "" for the kernel itself, None where it is not known.
+
+        Where no symbol tells, the text of ``/proc/modules`` does, if the recording has it.
+        """
+        import numpy as np
+
+        count = len(self._table.names)
+        starts = np.array([m.start for m in self._modules], dtype=np.uint64)
+        ends = np.array([m.end for m in self._modules], dtype=np.uint64)
+
+        def rows(wanted: Any) -> NDArray[np.int64]:
+            found = self.find(wanted)
+            if not len(starts):
+                return found
+            at = np.searchsorted(starts, wanted, side="right") - 1
+            inside = (at >= 0) & (wanted < ends[at])
+            return np.where((found < 0) & inside, count + at, found)
+
+        return self._taken(addresses, rows, lambda found: [
+            _text(self._table.modules[i]) if i < count else self._modules[i - count].name for i in found])
+
+    def _taken(self, addresses: Any, find: Callable[[Any], NDArray[np.int64]],
+               texts_of: Callable[[list[int]], list[str]]) -> NDArray[np.object_]:
+        """Texts of addresses, each text made once."""
+        import numpy as np
+
+        if isinstance(addresses, np.ndarray) and addresses.dtype == object:
+            lengths = [len(row) for row in addresses]
+            flat = np.concatenate([np.empty(0, np.uint64), *addresses])
+            out: NDArray[np.object_] = np.empty(len(lengths), dtype=object)
+            texts, at = self._taken(flat, find, texts_of), 0
+            for i, length in enumerate(lengths):
+                out[i] = texts[at : at + length]
+                at += length
+            return out
+        wanted = np.asarray(addresses, dtype=np.uint64)
+        rows, places = np.unique(find(wanted), return_inverse=True)
+        known = rows[rows >= 0].tolist()
+        texts = np.array([None] * (len(rows) - len(known)) + texts_of(known), dtype=object)
+        found: NDArray[np.object_] = texts[places.reshape(wanted.shape)]
+        return found
+
     def by_name(self, name: str | bytes) -> int | None:
         """The address of a symbol; of several of one name, the first in the text."""
         key = name.encode("utf-8", "surrogateescape") if isinstance(name, str) else name
@@ -323,7 +396,25 @@ class _Table:
     modules: list[bytes]
 
 
+@dataclass(frozen=True, slots=True)
+class Module:
+    """Where a kernel module was loaded."""
+
+    name: str
+    start: int
+    end: int
+
+
+def parse_modules(data: bytes) -> list[Module]:
+    """Parse ``/proc/modules``: modules in the order of their addresses; those whose address is hidden are left out."""
+    found = [Module(_text(name), int(start, 16), min(int(start, 16) + int(size), (1 << 64) - 1))
+             for name, size, start in _MODULE.findall(data)]
+    return sorted((m for m in found if m.start), key=lambda m: m.start)
+
+
 _PAGE = 4096
+_NOT_ZERO = re.compile(rb"^[ \t]*0*[1-9a-fA-F][0-9a-fA-F]* ", re.MULTILINE)
+_MODULE = re.compile(rb"^(\S+) ([0-9]{1,19}) [^\n]* 0x([0-9a-fA-F]{1,16})(?: [^\n]*)?$", re.MULTILINE)
 _ABSOLUTE = b"Aa"
 _LOCAL_DATA = b"bd"
 _LINE = re.compile(rb"^([0-9a-fA-F]{1,16}) (\S) (\S+)[ \t\r]*$", re.MULTILINE)

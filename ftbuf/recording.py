@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
+from .blktrace import BLKTRACE, USER_STACK, blktrace_format, blktrace_id
 from .clock import IDENTITY, Correction
 from .container.model import Buffer, Container
 from .engine import AbiSpec, Source
@@ -25,6 +26,7 @@ from .table import near_names
 
 NO_TYPE = (0, 2)  # where common_type is when no format says otherwise
 UNKNOWN_EVENT = "[unknown event]"
+NO_KEY = -1  # of an event whose format is ours
 
 Pair = tuple[str, str]  # (system, event)
 
@@ -130,11 +132,24 @@ class Recording:
 
     @cached_property
     def format_index(self) -> Mapping[tuple[str, str], int]:
-        return self.container.format_index()
+        """(system, event) -> key of its text; blktrace records are known, though no format file tells of them."""
+        index = self.container.format_index()
+        return index if self._blktrace_id is None else {**index, BLKTRACE: NO_KEY}
 
     @cached_property
     def id_index(self) -> Mapping[int, tuple[str, str]]:
-        return self.container.id_index()
+        index = self.container.id_index()
+        return index if self._blktrace_id is None else {**index, self._blktrace_id: BLKTRACE}
+
+    @cached_property
+    def _blktrace_id(self) -> int | None:
+        return blktrace_id(self.container.id_index())
+
+    def format_text(self, pair: Pair) -> bytes:
+        key = self.format_index[pair]
+        if key != NO_KEY:
+            return self.container.format_text(key)
+        return blktrace_format(self._blktrace_id or 0, self.format_text(USER_STACK))
 
     @cached_property
     def keys(self) -> dict[str, tuple[str, str]]:
@@ -172,14 +187,13 @@ class Recording:
         with self._lock:
             known = self._formats.get((system, event))
             if known is None:
-                text = self.container.format_text(self.format_index[system, event])
-                known = parse_format(text, system, long_size=self.abi.long_size)
+                known = parse_format(self.format_text((system, event)), system, long_size=self.abi.long_size)
                 self._formats[system, event] = known
             return known
 
     def mentions(self, pair: tuple[str, str], pattern: re.Pattern[bytes]) -> bool:
         """Whether a pattern is found in the text of an event's format: costs less than to parse it."""
-        return pattern.search(self.container.format_text(self.format_index[pair])) is not None
+        return pattern.search(self.format_text(pair)) is not None
 
     def readers(self, fmt: EventFormat) -> dict[str, Any]:
         with self._lock:
@@ -220,7 +234,7 @@ class Recording:
 
     @cached_property
     def symbols(self) -> Symbols:
-        return Symbols(self.container.kallsyms())
+        return Symbols(self.container.kallsyms(), self.container.tracing_file("modules") or b"")
 
     @cached_property
     def printk_formats(self) -> dict[int, bytes]:

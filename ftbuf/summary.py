@@ -37,6 +37,8 @@ def rows(trace: Trace) -> list[tuple[str, str]]:
     names = [b["name"] for b in info["buffers"]]
     if len(names) > 1:
         out.insert(4, ("buffers", ", ".join(n or "(top)" for n in names)))
+    if info["symbols"] == "hidden":
+        out.append(("symbols", "hidden from the one who recorded: every address is zero"))
     if trace.problems.num_rows:
         out.append(("damaged", f"{trace.problems.num_rows} places: see problems"))
     if trace.text is not None:

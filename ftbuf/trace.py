@@ -19,7 +19,7 @@ from .engine import Judge, Request, Run, Source, Window
 from .errors import ClosedError, FormatError
 from .event import Event
 from .formats import EventFormat, Field
-from .names import Comms, Tgids
+from .names import Comms, Symbols, Tgids
 from .recording import EventContext, Pair, Recording, no_filters
 from .requests import events_request, row_bytes, slots_request, timeline_request
 from .survey import Survey, first_time, last_time, problems_table, short_records, stats_table, survey
@@ -243,8 +243,8 @@ class Trace(Mapping[str, "EventView"]):
         return self._open().known_tgids
 
     @property
-    def symbols(self) -> Any:
-        """Kernel symbols: ``symbols.lookup(address)``, ``symbols.name(address)``."""
+    def symbols(self) -> Symbols:
+        """Kernel symbols: ``symbols.lookup(address)``, ``symbols.name(address)``; of a column ``symbols.names_of``."""
         return self._open().symbols
 
     @property
@@ -279,6 +279,7 @@ class Trace(Mapping[str, "EventView"]):
             "long_size": r.abi.long_size,
             "subbuf_size": r.abi.subbuf_size,
             "cpus": self.cpus,
+            "symbols": "hidden" if r.symbols.hidden else "present" if r.container.kallsyms() else "none",
             "buffers": [{"name": b.name, "clock": b.clock, "subbuf_size": b.subbuf_size,
                          "cpus": sorted(s.cpu for s in b.streams),
                          "bytes": sum(g.size for s in b.streams for g in s.segments)} for b in r.buffers],

@@ -74,7 +74,7 @@ def uname_text(trace: Trace) -> Iterator[bytes]:
 
 def events_text(trace: Trace) -> Iterator[bytes]:
     """-E: every event that the recording describes."""
-    for system, name in sorted(trace.recording.format_index):
+    for system, name in sorted(trace.recording.container.format_index()):
         yield _encoded(f"{system}:{name}\n")
 
 
