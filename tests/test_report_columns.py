@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from ftbuf.report.columns import kernel_columns, kernel_release, mark, microseconds, trace_cmd_columns
 
 
@@ -36,8 +37,16 @@ def test_kernel_columns(release, flags, preempt, text):
 
 @pytest.mark.parametrize(
     ("flags", "text"),
-    [(0, b"....."), (0x01, b"d...."), (0x02, b".L..."), (0x06, b".N..."), (0x24, b".N..."), (0x20, b"....."),
-     (0x18, b"..H.."), (0x40, b".....")],
+    [
+        (0, b"....."),
+        (0x01, b"d...."),
+        (0x02, b".L..."),
+        (0x06, b".N..."),
+        (0x24, b".N..."),
+        (0x20, b"....."),
+        (0x18, b"..H.."),
+        (0x40, b"....."),
+    ],
 )
 def test_trace_cmd_columns(flags, text):
     assert trace_cmd_columns().text(flags, 0) == text
@@ -45,8 +54,17 @@ def test_trace_cmd_columns(flags, text):
 
 @pytest.mark.parametrize(
     ("ns", "character"),
-    [(0, b" "), (10_000, b" "), (10_001, b"+"), (100_001, b"!"), (1_000_001, b"#"), (10_000_001, b"*"),
-     (100_000_001, b"@"), (1_000_000_000, b"@"), (1_000_000_001, b"$")],
+    [
+        (0, b" "),
+        (10_000, b" "),
+        (10_001, b"+"),
+        (100_001, b"!"),
+        (1_000_001, b"#"),
+        (10_000_001, b"*"),
+        (100_000_001, b"@"),
+        (1_000_000_000, b"@"),
+        (1_000_000_001, b"$"),
+    ],
 )
 def test_marks_begin_above_their_limit(ns, character):
     assert mark(ns) == character
@@ -54,8 +72,12 @@ def test_marks_begin_above_their_limit(ns, character):
 
 @pytest.mark.parametrize(
     ("uname", "release"),
-    [("Linux (none) 6.1.0-57-cloud-amd64 #1 SMP Debian 6.1.192-3 x86_64", (6, 1)), ("Linux vm 6.18.44-fc #1 SMP", (6, 18)),
-     ("Linux box 5.10-rc1 #2", (5, 10)), ("", (6, 12))],
+    [
+        ("Linux (none) 6.1.0-57-cloud-amd64 #1 SMP Debian 6.1.192-3 x86_64", (6, 1)),
+        ("Linux vm 6.18.44-fc #1 SMP", (6, 18)),
+        ("Linux box 5.10-rc1 #2", (5, 10)),
+        ("", (6, 12)),
+    ],
 )
 def test_release(uname, release):
     assert kernel_release(uname) == release

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from report_helpers import EVENT, FUNCTION, FakeRecord, FakeSymbols, entry, func, leave
+
 from ftbuf.report import graph, tracecmd
 from ftbuf.report.columns import kernel_columns, trace_cmd_columns
 from ftbuf.report.options import make_options
 from ftbuf.report.symbols import Spelling
-from hypothesis import given
-from hypothesis import strategies as st
-from report_helpers import EVENT, FUNCTION, MESSAGE, FakeRecord, FakeSymbols, entry, func, leave
 
 NAMES = {1: b"init", 2: b"second-task"}
 
@@ -18,14 +19,25 @@ def draw(records, *changes, irq_entry=(0, 0), body=lambda r: b"name: text\n"):
     options = make_options(None, b"function_graph", "local", changes)
     spell = Spelling(FakeSymbols())
     drawing = graph.Graph(
-        graph.graph_flags(options), kernel_columns((6, 12)), spell, lambda pid: NAMES.get(pid, b"<...>"), body,
-        lambda r: b"plain\n", cpus=2, irq_entry=irq_entry,
+        graph.graph_flags(options),
+        kernel_columns((6, 12)),
+        spell,
+        lambda pid: NAMES.get(pid, b"<...>"),
+        body,
+        lambda r: b"plain\n",
+        cpus=2,
+        irq_entry=irq_entry,
     )
     return b"".join(drawing.draw(records)).decode().splitlines()
 
 
 def test_a_call_and_its_return():
-    records = [entry(0, func(0)), entry(10, func(1), 1), leave(1312, func(1), 1, 1302), leave(20_000, func(0), 0, 11_928)]
+    records = [
+        entry(0, func(0)),
+        entry(10, func(1), 1),
+        leave(1312, func(1), 1, 1302),
+        leave(20_000, func(0), 0, 11_928),
+    ]
     assert draw(records) == [" 0)               |  f0() {", " 0)   1.302 us    |    f1();", " 0) + 11.928 us   |  }"]
 
 
@@ -41,16 +53,19 @@ def test_a_return_of_another_task_is_none_of_the_call():
 def test_a_leaf_is_found_behind_records_of_other_cpus():
     records = [entry(0, func(0)), entry(1, func(1), cpu=1), FakeRecord(EVENT, 2, cpu=1), leave(1000, func(0), 0, 1000)]
     assert draw(records) == [
-        " 0)   1.000 us    |  f0();", " 1)               |  f1() {", " 1)               |  /* name: text */"]
+        " 0)   1.000 us    |  f0();",
+        " 1)               |  f1() {",
+        " 1)               |  /* name: text */",
+    ]
 
 
 def test_an_event_between_call_and_return():
     lines = draw([entry(0, func(0)), entry(1, func(1), 1), FakeRecord(EVENT, 2), leave(1000, func(1), 1)])
-    assert lines[1:] == [" 0)               |    f1() {", " 0)               |      /* name: text */", " 0)   1.000 us    |    }"]
-
-
-def test_a_message_is_a_comment_without_its_writer():
-    assert draw([FakeRecord(MESSAGE)], body=lambda r: b"who: what\n") == [" 0)               |  /* what */"]
+    assert lines[1:] == [
+        " 0)               |    f1() {",
+        " 0)               |      /* name: text */",
+        " 0)   1.000 us    |    }",
+    ]
 
 
 def test_stacks_and_functions_keep_their_own_lines():
@@ -88,8 +103,14 @@ def test_tail_and_overhead():
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0, "0x0"), (0xFFFFFFFFFFFFFFF4, "-12"), (0xFFFFFFFF, "-1"), (0x9B, "0x9b"), (0x80000000, "0x80000000"),
-     (0xFFFFFFFFFFFFF000, "0xfffffffffffff000")],
+    [
+        (0, "0x0"),
+        (0xFFFFFFFFFFFFFFF4, "-12"),
+        (0xFFFFFFFF, "-1"),
+        (0x9B, "0x9b"),
+        (0x80000000, "0x80000000"),
+        (0xFFFFFFFFFFFFF000, "0xfffffffffffff000"),
+    ],
 )
 def test_return_values(value, text):
     records = [entry(0, func(0)), leave(1000, func(0), 0, 1000, value)]
@@ -98,8 +119,14 @@ def test_return_values(value, text):
 
 
 def test_interrupts_are_marked_or_left_out():
-    records = [entry(0, func(0)), entry(1, func(2), 1), entry(2, func(1), 2), leave(9, func(1), 2), leave(10, func(2), 1),
-               leave(20, func(0))]
+    records = [
+        entry(0, func(0)),
+        entry(1, func(2), 1),
+        entry(2, func(1), 2),
+        leave(9, func(1), 2),
+        leave(10, func(2), 1),
+        leave(20, func(0)),
+    ]
     entries = (func(2), func(3))
     marked = draw(records, irq_entry=entries)
     assert [line for line in marked if "===" in line] == [" 0)   ==========> |", " 0)   <========== |"]
@@ -117,12 +144,17 @@ def test_the_duration_column_is_as_wide_as_its_head(ns):
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.sampled_from("eox")), max_size=40))
 def test_no_record_is_lost_or_moved(kinds):
-    make = {"e": lambda i, f, c: entry(i, func(f), cpu=c), "o": lambda i, f, c: FakeRecord(EVENT, i, cpu=c),
-            "x": lambda i, f, c: leave(i, func(f), cpu=c)}
+    make = {
+        "e": lambda i, f, c: entry(i, func(f), cpu=c),
+        "o": lambda i, f, c: FakeRecord(EVENT, i, cpu=c),
+        "x": lambda i, f, c: leave(i, func(f), cpu=c),
+    }
     records = [make[kind](i, f, cpu) for i, (f, cpu, kind) in enumerate(kinds)]
     for pairs in (graph.with_leaves(iter(records)), tracecmd.with_returns(iter(records))):
         shown = list(pairs)
-        assert [id(r) for r, _ in shown] == [id(r) for r in records if id(r) not in {id(leaf) for _, leaf in shown if leaf}]
+        assert [id(r) for r, _ in shown] == [
+            id(r) for r in records if id(r) not in {id(leaf) for _, leaf in shown if leaf}
+        ]
 
 
 def test_what_waits_for_a_return_is_bounded(monkeypatch):
@@ -143,11 +175,17 @@ def trace_cmd(records, **options):
 
 
 def test_trace_cmd_style():
-    records = [entry(0, func(0)), entry(10, func(1), 1), leave(80_000, func(1), 1, 70_084), leave(19_000_000, func(0), 0,
-                                                                                                 18_874_141, 5)]
+    records = [
+        entry(0, func(0)),
+        entry(10, func(1), 1),
+        leave(80_000, func(1), 1, 70_084),
+        leave(19_000_000, func(0), 0, 18_874_141, 5),
+    ]
     assert [line.rstrip("\n") for line in trace_cmd(records)] == [
-        "funcgraph_entry:                   |  f0() {", "funcgraph_entry:      + 70.084 us  |    f1(); (ret=0x0)",
-        "funcgraph_exit:       # 18874.141 us |  } (ret=0x5)"]
+        "funcgraph_entry:                   |  f0() {",
+        "funcgraph_entry:      + 70.084 us  |    f1(); (ret=0x0)",
+        "funcgraph_exit:       # 18874.141 us |  } (ret=0x5)",
+    ]
     assert trace_cmd(records, tail=True)[-1] == "funcgraph_exit:       # 18874.141 us |  } /* f0 */ (ret=0x5)\n"
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from report_helpers import FUNCTION, FakeRecord, FakeSymbols, entry, event_format, func, leave
+
 from ftbuf.report.latency import START_COST, longest_section
 from ftbuf.report.symbols import Spelling
-from report_helpers import FUNCTION, FakeRecord, FakeSymbols, entry, event_format, func, leave
 
 SPELL = Spelling(FakeSymbols())
 WAKEUP = event_format("ftrace", "wakeup", "next_pid", "next_prio")
@@ -19,8 +20,13 @@ def call(ts, ip, **more):
 def test_the_section_is_between_the_tracers_own_records():
     older = [call(0, func(0) + INSIDE), call(5_000, func(1)), call(9_000, func(0) + INSIDE)]
     other_cpu = [call(15_000, func(4) + INSIDE, cpu=1)]
-    section = [call(20_000, func(2) + INSIDE, pid=7), call(21_000, func(3), pid=7), call(90_000, func(2) + INSIDE, pid=7),
-               call(91_000, func(5) + INSIDE, pid=7), FakeRecord(STACK, 95_000, {"size": 0}, pid=7)]
+    section = [
+        call(20_000, func(2) + INSIDE, pid=7),
+        call(21_000, func(3), pid=7),
+        call(90_000, func(2) + INSIDE, pid=7),
+        call(91_000, func(5) + INSIDE, pid=7),
+        FakeRecord(STACK, 95_000, {"size": 0}, pid=7),
+    ]
     found = longest_section("irqsoff", [*older, *other_cpu, *section], 70, SPELL)
     assert list(found.records) == section
     assert found.start == 20_000 - START_COST

@@ -35,8 +35,13 @@ def test_a_snapshot_is_another_buffer(recordings):
 
 
 GRAPHS = [case for case in corpus_cases() if case.info["tracer"] == "function_graph" and not case.is_file]
-GRAPH_OPTIONS = {"trace.txt": [], "trace.nodur.txt": ["nofuncgraph-duration"], "trace.tail.txt": ["funcgraph-tail"],
-                 "trace.abstime.txt": ["funcgraph-abstime"], "trace.retval.txt": ["funcgraph-retval"]}
+GRAPH_OPTIONS = {
+    "trace.txt": [],
+    "trace.nodur.txt": ["nofuncgraph-duration"],
+    "trace.tail.txt": ["funcgraph-tail"],
+    "trace.abstime.txt": ["funcgraph-abstime"],
+    "trace.retval.txt": ["funcgraph-retval"],
+}
 
 
 @pytest.mark.corpus

@@ -1,23 +1,91 @@
-"""An event's own text."""
+"""An event's own text: compiled once per event, run by the core on every record."""
 
 from __future__ import annotations
 
-from ..recording import Recording
-from .record import LineRecord, Value
+from collections.abc import Callable
+from typing import Literal
+
+from .. import _core
+from ..bytecode import CompileError
+from ..codegen import Scope
+from ..formats import EventFormat
+from ..lookups import text_tables
+from ..printfmt import TRACE_CMD, Style, compile_print_fmt
+from ..recording import UNKNOWN_EVENT, Recording
+from .kernelbodies import KernelOptions, compile_kernel_text
+from .options import Options
+from .record import LineRecord
+
+Compile = Callable[[Scope], bytes]
 
 
 class EventTexts:
-    """Prints events by their print fmt, as the kernel or as trace-cmd does."""
+    """Prints the bodies of records. ``compile`` makes the program of one event; ``unknown`` is for types without format."""
 
-    def __init__(self, recording: Recording, *, kernel: bool, plugins: bool = True) -> None:
-        self._recording = recording
+    def __init__(self, recording: Recording, style: Style, compile: Compile, unknown: bytes) -> None:
+        self._recording, self._compile, self._unknown = recording, compile, unknown
+        self._order: Literal["big", "little"] = "big" if recording.container.big_endian else "little"
+        self._style = style
+        self._programs: dict[int, _core.Program] = {}  # by id() of the format, which the recording keeps
+        strings, symbols = recording.printk_formats, recording.symbols
+        scope = self._scope(EventFormat("", "", -1, (), ""))
+        self._renderer = _core.Renderer(text_tables(symbols, strings, scope, style, recording.comms))
 
-    def text(self, record: LineRecord) -> bytes:
-        return self.fields(record).lstrip()
+    def _scope(self, fmt: EventFormat) -> Scope:
+        recording = self._recording
+        return Scope(fmt, recording.container.big_endian, recording.abi.long_size, address=recording.symbols.by_name)
 
-    def fields(self, record: LineRecord) -> bytes:
-        return b"".join(b" %s=%s" % (f.name.encode(), _plain(record.value(f.name))) for f in record.format.own_fields)
+    def _program(self, fmt: EventFormat) -> _core.Program:
+        program = self._programs.get(id(fmt))
+        if program is None:
+            program = self._programs[id(fmt)] = _core.Program(self._compile(self._scope(fmt)))
+        return program
+
+    def __call__(self, record: LineRecord) -> bytes:
+        """The body of one record; of a damaged one, what is wrong with it."""
+        fmt = record.format
+        if fmt.name == UNKNOWN_EVENT:
+            return self._unknown % int.from_bytes(record.payload[:2], self._order)
+        text = self._renderer.body(
+            self._program(fmt), record.payload, ts=record.ts, cpu=record.cpu, pid=record.pid, comm=record.comm
+        )
+        return text if isinstance(text, bytes) else b"[%s]\n" % text.encode()
 
 
-def _plain(value: Value) -> bytes:
-    return value if isinstance(value, bytes) else str(value).encode()
+def kernel_texts(
+    recording: Recording, options: Options, release: tuple[int, int], *, messages_alone: bool = False
+) -> EventTexts:
+    """Bodies as the kernel prints them under these options, with their line ends."""
+    chosen = KernelOptions(
+        raw="raw" in options,
+        hex="hex" in options,
+        fields="fields" in options,
+        verbose="verbose" in options,
+        sym_offset="sym-offset" in options,
+        sym_addr="sym-addr" in options,
+        print_parent="print-parent" in options,
+        printk_msg_only=messages_alone,
+        version=release,
+    )
+    # K:trace.c print_trace_fmt, print_raw_fmt; the blk tracer's type has no format file, yet the kernel knows it
+    unknown = b"Unknown type %d\n"
+    if {"raw", "hex"} & options.enabled:
+        unknown = b"type: %d\n" if options.tracer == "blk" else b"%d ?\n"
+    return EventTexts(recording, chosen.style, lambda scope: compile_kernel_text(scope, chosen), unknown)
+
+
+def trace_cmd_texts(recording: Recording, *, plugins: bool = True) -> EventTexts:
+    """Bodies as trace-cmd prints them, without line end."""
+
+    def compile_text(scope: Scope) -> bytes:
+        try:
+            return compile_print_fmt(scope, TRACE_CMD)
+        except CompileError:
+            return compile_print_fmt(scope, TRACE_CMD, '"[FAILED TO PARSE]"')
+
+    return EventTexts(recording, TRACE_CMD, compile_text, b"[UNKNOWN EVENT]")
+
+
+def trace_cmd_fields(recording: Recording) -> EventTexts:
+    """Fields one by one, as trace-cmd prints them under -R."""
+    return EventTexts(recording, TRACE_CMD, lambda scope: compile_print_fmt(scope, TRACE_CMD), b"[UNKNOWN EVENT]")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from .columns import LatencyColumns, mark
-from .kernel import MESSAGES, Losses, message_only
+from .kernel import Losses
 from .options import LATENCY_TRACERS, Options
 from .record import LineRecord, Value, number
 from .symbols import Spelling
@@ -268,10 +268,7 @@ class Graph:
         text = self._prologue(record) + self._no_duration()
         if state.depth > 0:
             text += b"  " * (state.depth + 1)
-        body = self._event(record)
-        if record.format.system == "ftrace" and record.format.name in MESSAGES:
-            body = message_only(record, body)
-        return text + b"/* " + body.removesuffix(b"\n") + b" */\n"
+        return text + b"/* " + self._event(record).removesuffix(b"\n") + b" */\n"
 
     # what stands behind a call
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
-from . import builtin
 from .columns import LatencyColumns
-from .fields import field_text
 from .lineplan import Column, LinePlan, Op, line_printer, literal, with_next
 from .options import Options
 from .record import LineRecord
-from .syscalls import call_text, is_call
 
 MESSAGES = ("print", "bprint", "bputs")
 TOO_BIG = b"[LINE TOO BIG]\n"
@@ -21,7 +17,7 @@ RAW_STEP = 3  # a byte of raw data takes " %02x"
 def line_plan(options: Options, latency: LatencyColumns, start: int = 0) -> LinePlan:
     """The columns of a line under these options (K:trace.c print_trace_line)."""
     columns: list[Column]
-    if "context-info" not in options:
+    if "context-info" not in options or options.blk_classic:
         columns = []
     elif "hex" in options and "raw" not in options:
         columns = [
@@ -102,70 +98,6 @@ def _verbose(options: Options) -> list[Column]:
     return [*columns, literal(b" "), Column(Op.TIME_RAW), literal(b" (+"), Column(Op.NEXT_RAW), literal(b"): ")]
 
 
-@dataclass(frozen=True, slots=True)
-class Bodies:
-    """The text after a line's context, for every record type and option."""
-
-    options: Options
-    context: builtin.Context
-    event_text: Callable[[LineRecord], bytes]  # an event's own text, without its name and line end
-    comm_of: Callable[[int], bytes]
-    release: tuple[int, int] = (6, 12)
-
-    def printer(self) -> Callable[[LineRecord], bytes]:
-        """The function that prints a record's body with its line ends."""
-        if "raw" in self.options:
-            return self._typed(builtin.RAW_PRINTERS, self._raw_other)
-        if "hex" in self.options:
-            return self._hex
-        return self._typed(builtin.text_printers(self.comm_of), self._event)
-
-    def _typed(
-        self, printers: dict[str, builtin.Printer], other: Callable[[LineRecord], bytes]
-    ) -> Callable[[LineRecord], bytes]:
-        context = self.context
-
-        def body(record: LineRecord) -> bytes:
-            fmt = record.format
-            printer = printers.get(fmt.name) if fmt.system == "ftrace" else None
-            return printer(record, context) if printer else other(record)
-
-        return body
-
-    def _hex(self, record: LineRecord) -> bytes:
-        fmt = record.format
-        printer = builtin.HEX_PRINTERS.get(fmt.name) if fmt.system == "ftrace" else None
-        return printer(record, self.context) if printer else builtin.nop(record, self.context) + b"\n"
-
-    def _raw_other(self, record: LineRecord) -> bytes:
-        if record.format.system == "ftrace" and record.format.name in ("bprint", "bputs"):
-            ip = builtin.number(record, "ip")
-            message = self.event_text(record).partition(b": ")[2]
-            return b": %x : %s" % (ip, message)
-        return builtin.nop(record, self.context)
-
-    def _event(self, record: LineRecord) -> bytes:
-        fmt = record.format
-        if fmt.system == "ftrace":
-            return self.event_text(record) if fmt.name in MESSAGES else self.event_text(record) + b"\n"
-        if "fields" in self.options:
-            context = self.context
-            fields = field_text(record, big_endian=context.big_endian, long_size=context.long_size)
-            return b"%s:%s\n" % (fmt.name.encode(), fields)
-        if is_call(record):
-            return (
-                call_text(
-                    record,
-                    self.release,
-                    verbose="verbose" in self.options,
-                    big_endian=self.context.big_endian,
-                    event_text=self.event_text,
-                )
-                + b"\n"
-            )
-        return b"%s: %s\n" % (fmt.name.encode(), self.event_text(record))
-
-
 def line_limit(long_size: int, release: tuple[int, int]) -> int:
     """How long a record's text can be (K:trace_seq.h TRACE_SEQ_BUFFER_SIZE, less what its bookkeeping takes)."""
     if release < (6, 7):
@@ -184,11 +116,6 @@ def fit(record: LineRecord, line: bytes, body: bytes, limit: int) -> bytes:
     else:
         line = line[: head + body.find(b": ") + 2]
     return line + TOO_BIG if len(line) + len(TOO_BIG) <= limit else line
-
-
-def message_only(record: LineRecord, body: bytes) -> bytes:
-    """Under printk-msg-only a message stands alone, without the function that wrote it."""
-    return body.partition(b": ")[2]
 
 
 class Losses:
@@ -224,6 +151,11 @@ class Annotator:
         return b"##### CPU %d buffer started ####\n" % record.cpu if len(self._seen) > 1 else b""
 
 
+def is_message(record: LineRecord) -> bool:
+    """Whether the record is one of the kinds that printk-msg-only is about."""
+    return record.format.system == "ftrace" and record.format.name in MESSAGES
+
+
 def plain_lines(
     records: Iterable[LineRecord],
     plan: LinePlan,
@@ -232,16 +164,24 @@ def plain_lines(
     annotate: Callable[[LineRecord], bytes],
     limit: int = 8155,
 ) -> Iterator[bytes]:
-    """Every record's text, in the order given. ``limit``: see line_limit."""
+    """Every record's text, in the order given. ``body``: its text with line end. ``limit``: see line_limit.
+
+    Under printk-msg-only a message stands alone, without columns; ``body`` has to leave out who wrote it.
+    """
     line = line_printer(plan, body)
-    alone = "printk-msg-only" in options and not {"raw", "hex", "bin"} & options.enabled
+    alone = messages_alone(options)
     losses = Losses()
     for index, (record, following) in enumerate(with_next(records)):
         before = losses(record) + annotate(record)
         if before:
             yield before
-        if alone and record.format.system == "ftrace" and record.format.name in MESSAGES:
-            yield message_only(record, body(record))
-        else:
-            text = line(record, following, index)
-            yield text if len(text) <= limit else fit(record, text, body(record), limit)
+        if alone and is_message(record):
+            yield body(record)
+            continue
+        text = line(record, following, index)
+        yield text if len(text) <= limit else fit(record, text, body(record), limit)
+
+
+def messages_alone(options: Options) -> bool:
+    """Whether printk-msg-only is in effect."""
+    return "printk-msg-only" in options and not {"raw", "hex", "bin"} & options.enabled

@@ -88,7 +88,7 @@ def _message(options: KernelOptions, text: str) -> str:
 def _switch(arrow: str) -> str:
     """K:trace_output.c trace_ctxwake_print."""
     return (
-        rf'"%7d:%3d:%s {arrow} [%03d] %7d:%3d:%s %s\n", REC->prev_pid, REC->prev_prio, {_state("REC->prev_state")},'
+        rf'" %7d:%3d:%s {arrow} [%03d] %7d:%3d:%s %s\n", REC->prev_pid, REC->prev_prio, {_state("REC->prev_state")},'
         f" REC->next_cpu, REC->next_pid, REC->next_prio, {_state('REC->next_state')}, __print_comm(REC->next_pid)"
     )
 

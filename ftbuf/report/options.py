@@ -63,6 +63,11 @@ class Options:
         return "latency-format" in self.enabled
 
     @property
+    def blk_classic(self) -> bool:
+        """Whether the blk tracer prints whole lines of its own."""
+        return self.tracer == "blk" and "blk_classic" in self.enabled
+
+    @property
     def draws_graph(self) -> bool:
         """Whether the tracer draws calls as a graph."""
         return self.tracer == "function_graph" or (self.tracer in LATENCY_TRACERS and "display-graph" in self.enabled)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from ..clock import Correction
 from ..container.model import Buffer
 from ..recording import Recording
-from . import builtin, graph, kernel, latency, tracecmd
+from . import blk, graph, kernel, latency, tracecmd
 from .banner import Facts, banner
-from .bodies import EventTexts
+from .bodies import kernel_texts, trace_cmd_fields, trace_cmd_texts
 from .columns import kernel_columns, kernel_release, trace_cmd_columns
-from .lineplan import line_printer
+from .lineplan import LinePlan, line_printer
 from .lines import Names, lines
 from .options import LATENCY_TRACERS, Options, make_options
 from .record import LineRecord
@@ -74,9 +74,12 @@ class _Kernel:
         long_size = recording.abi.long_size
         self._spell = Spelling(recording.symbols, long_size, "sym-offset" in options, "sym-addr" in options)
         self._names = Names(recording.comms, recording.tgids, kernel=True)
-        context = builtin.Context(self._spell, "print-parent" in options, options.in_ns, recording.container.big_endian)
-        texts = EventTexts(recording, kernel=True)
-        self._body = kernel.Bodies(options, context, texts.text, self._names.comm, self._release).printer()
+        alone = kernel.messages_alone(options)
+        body: Callable[[LineRecord], bytes] = kernel_texts(recording, options, self._release, messages_alone=alone)
+        if options.tracer == "blk" and (options.blk_classic or not {"raw", "hex"} & options.enabled):
+            big_endian = recording.container.big_endian
+            body = blk.printer(self._names.comm, classic=options.blk_classic, big_endian=big_endian, other=body)
+        self._body = body
 
     def lines(self) -> Iterator[bytes]:
         options, records = self._options, self._records()
@@ -104,14 +107,15 @@ class _Kernel:
         records = lines(self._trace, self._names)
         return records if keep is None else (r for r in records if keep(r))
 
-    def _graph(self, flags: graph.GraphFlags, plan: kernel.LinePlan, start: int) -> graph.Graph:
+    def _graph(self, flags: graph.GraphFlags, plan: LinePlan, start: int) -> graph.Graph:
         plain = line_printer(plan, self._body)
+        options = replace(self._options, enabled=self._options.enabled - {"raw", "hex"})
         return graph.Graph(
             flags,
             self._columns,
             self._spell,
             self._names.comm,
-            self._body,
+            kernel_texts(self._recording, options, self._release, messages_alone=True),
             lambda r: plain(r, r.ts, 0),
             cpus=self._cpus,
             start=start,
@@ -221,16 +225,16 @@ def trace_cmd_report(trace: Trace, request: TraceCmdRequest) -> Iterator[bytes]:
     recording = trace.recording
     yield b"cpus=%d\n" % cpu_count(recording)
     if recording.container.text is not None:
-        yield recording.container.text
+        yield recording.container.text + b"\n"
         return
     trace, options = with_clock(trace, request)
     recording = trace.recording
     names = Names(recording.comms, recording.tgids, kernel=False)
-    texts = EventTexts(recording, kernel=False, plugins=request.plugins)
+    texts, fields = trace_cmd_texts(recording, plugins=request.plugins), trace_cmd_fields(recording)
     spell = Spelling(recording.symbols, recording.abi.long_size, trace_cmd=True)
     graphs = tracecmd.GraphBodies(options, spell) if request.plugins and not options.raw else None
     plan = tracecmd.line_plan(options, trace_cmd_columns(), buffers=[b.name for b in recording.buffers] or [""])
-    printer = tracecmd.Lines(options, plan, texts.text, texts.fields, graphs)
+    printer = tracecmd.Lines(options, plan, texts, fields, graphs)
     keep = request.keep
     records: Iterable[LineRecord] = lines(trace, names)
     if keep is not None:

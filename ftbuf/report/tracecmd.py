@@ -181,4 +181,4 @@ class Lines:
                 return self.graph.entry(record, self.leaves.get(id(record)))
             if name == EXIT:
                 return self.graph.exit(record)
-        return self.body(record)
+        return self.body(record).removesuffix(b"\n")
