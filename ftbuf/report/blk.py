@@ -1,4 +1,4 @@
-"""Records of the blk tracer, which have no format file: struct blk_io_trace (include/uapi/linux/blktrace_api.h).
+"""Text of the blk tracer's records: struct blk_io_trace (include/uapi/linux/blktrace_api.h).
 
 Its first eight bytes, magic and sequence, are the record's common fields here. Layouts: K:blktrace.c.
 """
@@ -9,6 +9,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..blktrace import BLKTRACE
 from .record import LineRecord
 
 # BLK_TA_*: low 16 bits of the action
@@ -99,7 +100,7 @@ def printer(
     """A function that prints these records, and anything else by ``other``."""
 
     def body(record: LineRecord) -> bytes:
-        if record.format.id >= 0:
+        if (record.format.system, record.format.name) != BLKTRACE:
             return other(record)
         found = parse(bytes(record.payload), big_endian)
         if found is None:

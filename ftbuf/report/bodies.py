@@ -67,10 +67,7 @@ def kernel_texts(
         printk_msg_only=messages_alone,
         version=release,
     )
-    # K:trace.c print_trace_fmt, print_raw_fmt; the blk tracer's type has no format file, yet the kernel knows it
-    unknown = b"Unknown type %d\n"
-    if {"raw", "hex"} & options.enabled:
-        unknown = b"type: %d\n" if options.tracer == "blk" else b"%d ?\n"
+    unknown = b"%d ?\n" if {"raw", "hex"} & options.enabled else b"Unknown type %d\n"  # K:trace.c print_trace_line
     return EventTexts(recording, chosen.style, lambda scope: compile_kernel_text(scope, chosen), unknown)
 
 
