@@ -37,7 +37,7 @@ def large_header(folder: Path) -> Path:
             return getattr(source, name)
 
         def format_index(self) -> dict[tuple[str, str], int]:
-            return {("system%d" % (i % 50), "event%d" % i): i for i in range(2300)}
+            return {(f"system{i % 50}", f"event{i}"): i for i in range(2300)}
 
         def format_text(self, key: int) -> bytes:
             text = source.format_text(next(iter(source.format_index().values())))

@@ -1,7 +1,7 @@
 """The boundary module as type checkers see it; stubtest holds it to the real one."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Self, TypeAlias, final
 
 from typing_extensions import disjoint_base
@@ -153,7 +153,7 @@ class Records:
 
 @final
 class Program:
-    def __new__(cls, block: bytes) -> Program: ...
+    def __new__(cls, block: bytes) -> Self: ...
     @property
     def size(self) -> int: ...
     @property
@@ -169,14 +169,43 @@ class TextTables:
         strings: tuple[Any, Any, Any] | None = None,
         printk: tuple[Any, list[Program]] | None = None,
         comms: tuple[Any, Any, Any] | None = None,
-    ) -> TextTables: ...
+    ) -> Self: ...
 
 @final
 class Renderer:
-    def __new__(cls, tables: TextTables) -> Renderer: ...
+    def __new__(cls, tables: TextTables) -> Self: ...
     def body(
         self, program: Program, payload: Any, *, ts: int = 0, cpu: int = 0, pid: int = 0, comm: bytes = b""
     ) -> bytes | str: ...
     def value(
         self, program: Program, payload: Any, *, ts: int = 0, cpu: int = 0, pid: int = 0, comm: bytes = b""
     ) -> int | str: ...
+
+@final
+class Texts:
+    pass
+
+@final
+class LineWriter:
+    def __new__(
+        cls,
+        records: Records,
+        tables: TextTables,
+        columns: Sequence[tuple[int, int, bytes]],
+        flags: Sequence[bytes],
+        preempt: Sequence[bytes],
+        labels: Sequence[bytes],
+        names: Sequence[bytes],
+        comms: tuple[Any, Sequence[bytes]],
+        tgids: Any,
+        places: Sequence[tuple[int, int]],
+        program_of: Callable[[int], Program | None],
+        fallback: Callable[[Any, int, int], bytes],
+        *,
+        big_endian: bool,
+        start: int = 0,
+        max_line: int = 0,
+        enough: int = ...,
+    ) -> Self: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> bytes: ...

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .container.options import CpuShift, TimeShift
+if TYPE_CHECKING:
+    from .container.options import CpuShift, TimeShift
 
 # K:trace.c trace_clocks[]: in_ns is 0 for counter, uptime and x86-tsc alone (uptime counts jiffies); ppc-tb is a
 # tick counter as well. "boot" and "tai" are in ns, though TC:extract_trace_clock does not know them.

@@ -20,8 +20,6 @@ from . import _core
 from .container import open_container
 from .container.model import Buffer, Stream
 from .container.pages import with_subbuf_size
-from .container.tracedat import TraceDat
-from .container.write import write_tracedat
 from .engine import AbiSpec, Driver, Judge, Piece, Run, Source, Window, clip
 from .errors import EventNotFoundError, FormatError, UnsupportedError
 from .recording import Recording
@@ -158,6 +156,8 @@ class Rewriter:
 
     def __init__(self, recording: Recording, *, version: int | None = None, compression: str | None = None,
                  errors: str = "raise") -> None:
+        from .container.tracedat import TraceDat
+
         self.recording = recording
         container = recording.container
         own = container if isinstance(container, TraceDat) else None
@@ -171,6 +171,8 @@ class Rewriter:
 
     def write(self, dest: Any, wanted: Wanted) -> Written:
         """Write one file."""
+        from .container.write import write_tracedat
+
         container = self.recording.container
         if container.text is not None and not wanted.everything:
             raise UnsupportedError(f"{container.path}: the recording is a text: it can only be converted as a whole")

@@ -227,7 +227,8 @@ def test_a_full_disk_is_1(command):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_standard_output_at_all(command, tmp_path):
-    done = run(*with_output(command, tmp_path / "out"), EXAMPLE, preexec_fn=lambda: os.close(1), capture_output=False, stderr=subprocess.PIPE)
+    done = run(*with_output(command, tmp_path / "out"), EXAMPLE, preexec_fn=lambda: os.close(1), capture_output=False,
+               stderr=subprocess.PIPE)
     assert (done.returncode, done.stderr) == (0, "")
 
 
