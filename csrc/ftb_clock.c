@@ -35,7 +35,7 @@ static int64_t guest_to_host(const ftb_clock *c, int64_t ts)
         return (int64_t)((uint64_t)ts + (uint64_t)c->offsets[0]);
     uint32_t i = left_sample(c, ts);
     __int128 correction = c->offsets[i];
-    if (c->interpolate && ts > c->times[i]) {
+    if (c->interpolate) { /* also beyond the first and the last sample */
         __int128 along = (__int128)ts - c->times[i];
         __int128 span = (__int128)c->times[i + 1] - c->times[i];
         __int128 rise = (__int128)c->offsets[i + 1] - c->offsets[i];
