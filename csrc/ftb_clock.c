@@ -25,8 +25,10 @@ static uint32_t left_sample(const ftb_clock *c, int64_t ts)
 
 static __int128 rounded_div(__int128 a, __int128 b)
 {
-    __int128 half = b / 2;
-    return a >= 0 ? (a + half) / b : (a - half) / b;
+    __int128 quotient = a / b, rest = a % b;
+    if (rest >= b - rest) /* without 2 * rest or a + b / 2: `a` may be as large as its type */
+        return quotient + 1;
+    return -rest >= b + rest ? quotient - 1 : quotient;
 }
 
 static int64_t guest_to_host(const ftb_clock *c, int64_t ts)

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _core, engine
-from .clock import counts_ns
-from .container import open_container
+from .clock import IDENTITY
 from .container.model import Problem
 from .engine import Judge, Request, Run, Source, Window
 from .errors import ClosedError, FormatError
 from .event import Event
 from .formats import EventFormat, Field
-from .names import Comms, Symbols, Tgids
+from .metadata import Metadata
+from .opening import open_recording
 from .recording import EventContext, Pair, Recording, no_filters
 from .requests import events_request, row_bytes, slots_request, timeline_request
-from .survey import Survey, first_time, last_time, problems_table, short_records, stats_table, survey
+from .survey import Survey, first_time, last_time, problems_table, short_records, survey
 from .table import ColumnData, Table
 
 if TYPE_CHECKING:
@@ -31,18 +31,31 @@ if TYPE_CHECKING:
     import pyarrow
 
 
-def open(source: Any, *, errors: str = "raise", storage_options: dict[str, Any] | None = None) -> Trace:
+def open(source: Any, *, errors: str = "raise", storage_options: dict[str, Any] | None = None, guests: Any = None,
+         raw_ts: bool = False, hz: int | None = None, ts_offset: int = 0) -> Trace:
     """Open a recording.
 
     Parameters
     ----------
-    source : path, bytes-like, binary file object or URL
-        A trace.dat (versions 6 and 7), or the path of a tracefs-shaped directory.
+    source : path, bytes-like, binary file object or URL; or a list of them
+        A trace.dat (versions 6 and 7), or the path of a tracefs-shaped directory. Several are read as one trace, merged
+        by time: rows of equal time come in the order of the list. Every file's own event formats and task names decode
+        its records; a table of an event has the columns that all files agree on (integers become the smallest type that
+        holds them all), and its ``common_buffer`` is "FILE" or "FILE:INSTANCE".
     errors : {"raise", "warn", "skip"}
         What reads of this trace do about damaged data: raise on the first, warn once a read, or only list it in
         ``problems``. Damage costs at most the sub-buffer (or the compressed chunk) it is in.
     storage_options : dict, optional
         Passed to fsspec for URLs.
+    guests : "auto", path or list, optional
+        Recordings of a host's virtual machines, to be merged with it on the host's clock; "auto": the ``*.dat`` files
+        beside the host's that it knows by their trace id.
+    raw_ts : bool
+        Leave time stamps as recorded: no guest's shift, no conversion to ns, no offset.
+    hz : int, optional
+        The clock counts this many ticks a second: convert to ns (instead of what the recording says of its TSC).
+    ts_offset : int
+        Add to all time stamps, in ns.
 
     Returns
     -------
@@ -56,7 +69,9 @@ def open(source: Any, *, errors: str = "raise", storage_options: dict[str, Any] 
         The source ends inside its metadata.
     """
     Judge(errors)
-    return Trace(Recording(open_container(source, storage_options=storage_options)), errors=errors)
+    recording = open_recording(source, storage_options=storage_options, guests=guests, raw_ts=raw_ts, hz=hz,
+                               ts_offset=ts_offset)
+    return Trace(recording, errors=errors)
 
 
 def read_events(source: Any, event: str, columns: Sequence[str] | None = None, *, start: int | None = None,
@@ -174,7 +189,7 @@ def parse_size(size: int | str) -> int:
     return n
 
 
-class Trace(Mapping[str, "EventView"]):
+class Trace(Metadata, Mapping[str, "EventView"]):
     """A recording, or a window of one. Lazy: nothing is decoded before it is asked for.
 
     A mapping of event names to EventView: short names where they are unique, else "system:event".
@@ -233,65 +248,6 @@ class Trace(Mapping[str, "EventView"]):
         return self._survey.unknown
 
     @property
-    def comms(self) -> Comms:
-        """pid -> name of the task: saved by the kernel, else told by an event (``comms.origin(pid)``), else "<...>"."""
-        return self._open().known_comms
-
-    @property
-    def tgids(self) -> Tgids:
-        """pid -> thread group id: saved by the kernel, else told by an event (``tgids.origin(pid)``)."""
-        return self._open().known_tgids
-
-    @property
-    def symbols(self) -> Symbols:
-        """Kernel symbols: ``symbols.lookup(address)``, ``symbols.name(address)``; of a column ``symbols.names_of``."""
-        return self._open().symbols
-
-    @property
-    def buffers(self) -> list[str]:
-        """Names of the buffers: "" is the top one, others are instances."""
-        return [b.name for b in self._open().buffers]
-
-    @property
-    def cpus(self) -> list[int]:
-        """CPUs that this view has streams of."""
-        return sorted({s.stream.cpu for s in self._sources()})
-
-    @property
-    def text(self) -> str | None:
-        """The text of a recording that is one (latency tracers in trace.dat); None for binary ones."""
-        text = self._open().container.text
-        return None if text is None else text.decode("utf-8", "surrogateescape")
-
-    @cached_property
-    def info(self) -> dict[str, Any]:
-        """What the recording says of itself, undecoded: kind, kernel, clock, byte order, CPUs, buffers, options."""
-        r = self._open()
-        clock = r.buffers[0].clock if r.buffers else ""
-        return {
-            "path": r.container.path,
-            "kind": r.container.kind,
-            "kernel": r.container.uname,
-            "clock": clock,
-            "clock_unit": "ns" if counts_ns(clock, r.correction) else "ticks",
-            "ts_offset": r.container.ts_offset,
-            "byte_order": "big" if r.container.big_endian else "little",
-            "long_size": r.abi.long_size,
-            "subbuf_size": r.abi.subbuf_size,
-            "cpus": self.cpus,
-            "symbols": "hidden" if r.symbols.hidden else "present" if r.container.kallsyms() else "none",
-            "buffers": [{"name": b.name, "clock": b.clock, "subbuf_size": b.subbuf_size,
-                         "cpus": sorted(s.cpu for s in b.streams),
-                         "bytes": sum(g.size for s in b.streams for g in s.segments)} for b in r.buffers],
-            "options": [{"id": o.id, "name": o.name, "value": o.value} for o in r.container.options],
-        }
-
-    @property
-    def stats(self) -> Table:
-        """The kernel's own counters per buffer and CPU (per_cpu/cpuN/stats, CPUSTAT); -1 where it did not say."""
-        return stats_table(self._open())
-
-    @property
     def start(self) -> int | None:
         """Time of the first record of this view; None when it has none."""
         return min(self._edges(first_time), default=None)
@@ -313,9 +269,30 @@ class Trace(Mapping[str, "EventView"]):
     @property
     def problems(self) -> Table:
         """Damaged and missing places: cpu (-1: none), buffer, offset, status, bytes, detail. Reads the whole view."""
-        return problems_table([*self._open().container.problems, *self._survey.problems, *self._short_records])
+        of_files = [p for f in self._open().files for p in f.container.problems]
+        return problems_table([*of_files, *self._survey.problems, *self._short_records])
 
     # ---- views ----
+
+    @property
+    def raw(self) -> Trace:
+        """The same trace with its time stamps as recorded: what ``open(..., raw_ts=True)`` gives.
+
+        Raises
+        ------
+        ValueError
+            This is a window in time: its limits are corrected times. Take ``raw`` first.
+        """
+        if self._selection.window.bounds() is not None:
+            raise ValueError("the limits of a window in time are corrected times: take raw first, then the window")
+        recording = self._open().corrected(lambda _: IDENTITY)
+        return Trace(recording, self._selection, errors=self._errors)
+
+    @property
+    def snapshot(self) -> Trace | None:
+        """The snapshot (a latency tracer keeps one; or taken by hand) as a trace of its own; None: there is none."""
+        recording = self._open().snapshot()
+        return None if recording is None else Trace(recording, self._selection, errors=self._errors)
 
     def window(self, start: int | None = None, end: int | None = None, *, cpus: Iterable[int] | None = None,
                pids: Iterable[int] | None = None, buffer: str | None = None, where: str | None = None) -> Trace:

@@ -321,3 +321,33 @@ def write_tracefs(
 def u64s(abi: Abi, *values: int) -> bytes:
     """Numbers of 8 bytes, for option payloads."""
     return struct.pack(f"{'>' if abi.big_endian else '<'}{len(values)}Q", *(v & U64 for v in values))
+
+
+Sample = tuple[int, int, int, int]  # time, offset, scaling, fraction bits
+
+
+def time_shift(abi: Abi, peer: int, cpus: Sequence[Sequence[Sample]], *, interpolate: bool = False,
+               fractions: bool = True) -> tuple[int, bytes]:
+    """The option TIME_SHIFT (TC:tracecmd_write_guest_time_shift); the oldest files have no fractions."""
+    out = pack(abi, peer, 8) + pack(abi, int(interpolate), 4) + pack(abi, len(cpus), 4)
+    for samples in cpus:
+        out += pack(abi, len(samples), 4)
+        for row in range(3):
+            out += b"".join(pack(abi, s[row], 8) for s in samples)
+    if fractions:
+        out += b"".join(pack(abi, s[3], 8) for samples in cpus for s in samples)
+    return TIME_SHIFT, out
+
+
+def trace_id(abi: Abi, number: int) -> tuple[int, bytes]:
+    return TRACEID, pack(abi, number, 8)
+
+
+def guest(abi: Abi, name: str, number: int, pids: Mapping[int, int]) -> tuple[int, bytes]:
+    """The option GUEST of a host's file."""
+    out = name.encode() + b"\0" + pack(abi, number, 8) + pack(abi, len(pids), 4)
+    return GUEST, out + b"".join(pack(abi, cpu, 4) + pack(abi, pid, 4) for cpu, pid in pids.items())
+
+
+def text_option(number: int, text: str) -> tuple[int, bytes]:
+    return number, text.encode() + b"\0"

@@ -135,6 +135,10 @@ class Container(ABC):
     def tracing_file(self, name: str) -> bytes | None:
         """A small file of the tracing directory ("trace_options", "current_tracer", "tracing_max_latency", ...)."""
 
+    def btf(self) -> bytes:
+        """/sys/kernel/btf/vmlinux of the traced kernel; empty where it was not recorded."""
+        return b""
+
     @property
     def uname(self) -> str:
         return ""
