@@ -20,7 +20,7 @@ from .errors import (
 )
 from .event import Event
 from .formats import Abi, EventFormat, Field
-from .raw import decode_pages
+from .raw import decode_mmap, decode_pages
 from .rewrite import Written, convert, split
 from .table import Table
 from .trace import EventView, Trace, iterate, open, read_events
@@ -50,6 +50,7 @@ __all__ = [
     "UnsupportedError",
     "Written",
     "convert",
+    "decode_mmap",
     "decode_pages",
     "iterate",
     "open",

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from .container.mmapimage import MmapImage
 from .container.model import Buffer, Container, Problem, Segment, Stream
 from .engine import decode
 from .errors import FormatError
@@ -156,3 +157,33 @@ def decode_pages(buffer: Any, *, abi: Abi, events: Any, event: str | None = None
     request = partial(events_request, recording, [(pair, columns)])
     parts, _ = decode(recording.sources(), window, request, errors, order=order)
     return Table([part[0] for part in parts], names)
+
+
+def decode_mmap(images: Mapping[int, Any], *, abi: Abi, events: Any, **options: Any) -> Table:
+    """Decode copies of a memory-mapped ring buffer (Linux 6.10 and later).
+
+    Parameters
+    ----------
+    images : mapping of CPU to bytes-like, or to a pair of them
+        The whole mapping, meta page first; or the meta page and the sub-buffers.
+    abi, events
+        As in ``decode_pages``.
+    **options
+        The others of ``decode_pages``.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    FormatError
+        An image is none, or its sub-buffers are not of the size that ``abi`` says.
+    """
+    pages = {}
+    for cpu, parts in images.items():
+        image = MmapImage(*(parts if isinstance(parts, tuple) else (parts,)), long_size=abi.long_size)
+        if image.meta.subbuf_size != abi.subbuf_size:
+            raise FormatError(f"CPU {cpu}: sub-buffers of {image.meta.subbuf_size} bytes, not {abi.subbuf_size}")
+        pages[cpu] = b"".join(image.pages())
+    return decode_pages(pages, abi=abi, events=events, **options)

@@ -10,7 +10,18 @@ from . import _core
 from .engine import EventPlan, Request, Select, TableParts
 from .errors import ColumnNotFoundError, FormatError, UnsupportedError
 from .formats import EventFormat
-from .plan import TS, ColumnPlan, Names, column_plan, event_plan, fixed_length, header_op, plain_column, timeline_plan
+from .plan import (
+    TS,
+    ColumnPlan,
+    Names,
+    column_names,
+    column_plan,
+    event_plan,
+    fixed_length,
+    header_op,
+    plain_column,
+    timeline_plan,
+)
 from .recording import UNKNOWN_EVENT, Pair, Recording
 
 Columns = Sequence[str] | None
@@ -106,9 +117,11 @@ def shared_columns(recording: Recording, pair: Pair) -> list[str]:
     """Columns that an event has in all files that have it, and of the same kind."""
     files = [f for f in recording.files if pair in f.format_index]
     formats = [f.format(*pair) for f in files]
-    names = [n for n in files[0].columns(pair) if all(n in f.columns(pair) for f in files[1:])]
-    return [n for n in names
-            if agree([column_plan(fmt, n, f.names) for f, fmt in zip(files, formats, strict=True)])]
+    known = [Names(f.names.comms, recording.names.buffers, []) for f in files]
+    first, *others = [column_names(fmt, names) for fmt, names in zip(formats, known, strict=True)]
+    shared = [n for n in first if all(n in other for other in others)]
+    return [n for n in shared
+            if agree([column_plan(fmt, n, names) for fmt, names in zip(formats, known, strict=True)])]
 
 
 def row_bytes(recording: Recording, pair: Pair, columns: Columns) -> int:

@@ -18,7 +18,8 @@ HEADER = ["common_ts", "common_cpu", "common_pid", "common_comm", "common_flags"
 PUBLIC = {
     "STATUSES", "Abi", "ClosedError", "ColumnNotFoundError", "CompressionError", "DamageError", "DamageWarning",
     "Event", "EventFormat", "EventNotFoundError", "EventView", "Field", "FilterError", "FormatError", "FtbufError",
-    "MissingDependencyError", "Table", "Trace", "TruncatedError", "UnsupportedError", "decode_pages", "iterate", "open",
+    "MissingDependencyError", "Table", "Trace", "TruncatedError", "UnsupportedError", "decode_mmap", "decode_pages",
+    "iterate", "open",
     "read_events", "Written", "convert", "split",
 }
 

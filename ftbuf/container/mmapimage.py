@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import FormatError, TruncatedError
 from ..source import borrow_buffer
-from .model import TRUNCATED
+from .model import TRUNCATED, Problem, Segment, Stream
 from .pages import MAX_SUBBUF
 
 _META = "4IQ2I6Q"  # include/uapi/linux/trace_mmap.h struct trace_buffer_meta
@@ -93,4 +93,31 @@ class MmapImage:
 
     def pages(self) -> list[memoryview]:
         """The sub-buffers with data, oldest first; ``b"".join(image.pages())`` is what ``ftbuf.decode_pages`` takes."""
-        return [self._view[offset:offset + self.meta.subbuf_size] for offset in self.offsets]
+        return [self.borrow(offset, self.meta.subbuf_size) for offset in self.offsets]
+
+    def borrow(self, offset: int, n: int) -> memoryview:
+        """Bytes of the sub-buffers: a view."""
+        return self._view[offset:offset + n]
+
+
+class MmapStream(Stream):
+    """One CPU's image as a stream: runs of sub-buffers that stand one after another, oldest first."""
+
+    def __init__(self, image: MmapImage, cpu: int, *, buffer: str = "") -> None:
+        self.cpu = cpu
+        self.image = image
+        size = image.meta.subbuf_size
+        runs: list[list[int]] = []  # start, end
+        for offset in image.offsets:
+            if runs and runs[-1][1] == offset:
+                runs[-1][1] += size
+            else:
+                runs.append([offset, offset + size])
+        self.segments: Sequence[Segment] = [Segment(start, end - start) for start, end in runs]
+        lost, there = image.missing, image.meta.nr_subbufs * size - image.missing
+        detail = f"{lost} bytes of the mapped sub-buffers are missing"
+        self.problems: Sequence[Problem] = (Problem(cpu, there, TRUNCATED, lost, buffer, detail),) if lost else ()
+
+    def load(self, index: int) -> memoryview:
+        segment = self.segments[index]
+        return self.image.borrow(segment.offset, segment.size)

@@ -13,12 +13,14 @@ from ..formats import Abi
 from ..source import MemorySource, Source, open_source
 from .byteorder import PAGES_JUDGED, guess_byte_order
 from .formattext import format_head
+from .mmapimage import MmapImage, MmapStream
 from .model import Buffer, Container, Stream
 from .options import MAX_CPUS, decode_text, selected_clock
-from .pages import page_layout
+from .pages import page_layout, with_subbuf_size
 from .streams import PlainStream
 
 _CPU = re.compile(r"cpu(\d{1,6})")
+_MMAP_META = re.compile(r"cpu(\d{1,6})\.mmap_meta")
 _HEAD_LENGTH = 512
 _PAGE_FILES = {"main": "trace_pipe_raw", "snapshot": "snapshot_raw"}
 
@@ -81,8 +83,28 @@ class TracefsDirectory(Container):
             if source is not None:
                 streams.append(PlainStream(source, cpu, 0, source.size, layout.subbuf_size,
                                            data_offset=layout.data_offset, buffer=name))
+        if which == "main" and not name:
+            images = self._images({s.cpu for s in streams}, layout.long_size)
+            if images and not streams:
+                header_page = with_subbuf_size(header_page, images[0].image.meta.subbuf_size)
+            streams += images
         clock = selected_clock(_read(top / "trace_clock") or _read(self.root / "trace_clock") or b"") or "local"
+        layout = page_layout(header_page) or layout
         return Buffer(name, clock, header_page, layout.subbuf_size, streams, stats)
+
+    def _images(self, known: set[int], long_size: int) -> list[MmapStream]:
+        """CPUs whose pages are there as copies of the mapped buffer: cpuN.mmap_meta and cpuN.mmap_subbufs."""
+        found = []
+        for cpu, name in sorted(_matches(self.root, _MMAP_META)):
+            if cpu in known:
+                continue
+            meta = _read(self.root / name)
+            source = self._pages(self.root / f"cpu{cpu}.mmap_subbufs")
+            if meta is None or source is None:
+                continue
+            image = MmapImage(meta, source.borrow(0, source.size), long_size=long_size)
+            found.append(MmapStream(image, cpu))
+        return found
 
     def _pages(self, path: Path) -> Source | None:
         """Pages of one CPU; None where there is none. The files of a real tracefs show size 0: they are read live."""
@@ -179,6 +201,15 @@ def _names(folder: Path) -> list[str]:
             return sorted(entry.name for entry in entries if entry.is_dir())
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return []
+
+
+def _matches(folder: Path, pattern: re.Pattern[str]) -> list[tuple[int, str]]:
+    """(number, name) of files with such names."""
+    try:
+        names = os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return []
+    return [(int(m[1]), n) for n in names if (m := pattern.fullmatch(n)) and int(m[1]) < MAX_CPUS]
 
 
 def _cpus(folder: Path) -> list[tuple[int, Path]]:
