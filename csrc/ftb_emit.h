@@ -5,6 +5,8 @@
 #include "ftb_expr.h"
 #include "ftb_inline.h"
 
+#define FTB_REGEX_CLASSES 8 /* offset of the classes in an automaton */
+
 typedef struct ftb_mem {
     const uint8_t *data;
     uint32_t size;

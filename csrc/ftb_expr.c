@@ -168,12 +168,43 @@ static bool mask_matches(const ftb_vm *vm, const ftb_insn *op, ftb_mem mem)
     return op->size == FTB_MASK_ANY ? any : equal == (op->size == FTB_MASK_EQUAL);
 }
 
+/* One step a byte through the automaton of ftbuf/regex.py: u16 states, classes, start, 0; u8 class[256]; u16 next[state][class + 1],
+ * whose last column is the end of the text. States 0 (no) and 1 (yes) are never left. */
+static bool regex_matches(const uint8_t *automaton, ftb_mem mem)
+{
+    const uint8_t *class_of = automaton + FTB_REGEX_CLASSES, *next = class_of + 256;
+    size_t columns = ftb_load16(automaton + 2, 0) + (size_t)1;
+    uint32_t size = ftb_string_size(mem), state = ftb_load16(automaton + 4, 0);
+    for (uint32_t i = 0; i < size && state > 1; i++)
+        state = ftb_load16(next + 2 * (state * columns + class_of[mem.data[i]]), 0);
+    if (state > 1)
+        state = ftb_load16(next + 2 * (state * columns + columns - 1), 0);
+    return state == 1;
+}
+
+static bool in_ranges(const uint8_t *ranges, uint64_t count, uint64_t value)
+{
+    uint64_t low = 0, high = count;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2, range[2];
+        memcpy(range, ranges + 16 * middle, sizeof range);
+        if (value < range[0])
+            high = middle;
+        else if (value > range[1])
+            low = middle + 1;
+        else
+            return true;
+    }
+    return false;
+}
+
 static int64_t test_mem(const ftb_vm *vm, const ftb_insn *op, ftb_mem mem)
 {
     const uint8_t *text = vm->program->pool + op->arg;
     switch (op->code) {
     case FTB_X_MLEN: return mem.size;
     case FTB_X_STREQ: return same_text(mem, text, op->imm);
+    case FTB_X_REGEX: return regex_matches(text, mem);
     case FTB_X_GLOB: return ftb_glob((const char *)text, (uint32_t)op->imm, (const char *)mem.data, ftb_string_size(mem));
     default: return mask_matches(vm, op, mem);
     }
@@ -406,7 +437,8 @@ int ftb_run(ftb_vm *vm, int64_t *value)
             mem--;
             top[-1] = element_at(vm, *mem, top[-1], op->size);
             break;
-        case FTB_X_MLEN: case FTB_X_STREQ: case FTB_X_GLOB: case FTB_X_MASK:
+        case FTB_X_IN: top[-1] = in_ranges(vm->program->pool + op->arg, op->imm, (uint64_t)top[-1]); break;
+        case FTB_X_MLEN: case FTB_X_STREQ: case FTB_X_GLOB: case FTB_X_MASK: case FTB_X_REGEX:
             mem--;
             *top++ = test_mem(vm, op, *mem);
             break;

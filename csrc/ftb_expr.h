@@ -64,6 +64,8 @@
     X(STREQ, 0, 1, 1, 0)   /* arg, imm: text in the pool */                                                                   \
     X(GLOB, 0, 1, 1, 0)    /* arg, imm: pattern in the pool */                                                                \
     X(MASK, 0, 1, 1, 0)    /* arg, imm: bits in the pool; size: enum ftb_mask */                                              \
+    X(REGEX, 0, 1, 1, 0)   /* arg, imm: automaton in the pool, see ftbuf/regex.py */                                          \
+    X(IN, 1, 1, 0, 0)      /* arg: ascending ranges in the pool, u64 first, u64 last; imm: how many */                        \
     X(TEXT, 0, 0, 0, 0)    /* arg, imm: text in the pool */                                                                   \
     X(MARK, 0, 1, 0, 0)    /* length of the text so far */                                                                    \
     X(PAD, 3, 0, 0, 0)     /* mark, width, precision: cut and pad what was written since; imm spec */                         \

@@ -1,4 +1,5 @@
 /* The walk over sub-buffers: page bytes -> record refs. Pure: reads the page, writes the batch, keeps its state in ftb_stream. */
+#include "ftb_expr.h"
 #include "ftb_inline.h"
 #include "ftb_walk.h"
 
@@ -397,6 +398,17 @@ int ftb_record_wanted(const ftb_abi *abi, const ftb_select *select, int64_t ts, 
     return pid_wanted(select, (int32_t)ftb_load(payload + select->pid_offset, select->pid_width, abi->big_endian));
 }
 
+/* A record too short for what its filter reads does not match. */
+static int filter_matches(const ftb_stream *s, const ftb_select *select, const ftb_batch *b, uint32_t i)
+{
+    const ftb_program *filter = select->filter_of_slot != NULL ? select->filter_of_slot[ftb_slot(b, i)] : NULL;
+    if (filter == NULL)
+        return 1;
+    ftb_text_context context = {.cpu = (int32_t)s->cpu, .ts = b->ts[i]};
+    int64_t value;
+    return ftb_eval(filter, &context, b->data[i], ftb_len(b, i), &value) == FTB_OK && value != 0;
+}
+
 static int all_in_window(const ftb_select *select, const ftb_batch *b, uint32_t from)
 {
     int64_t low = INT64_MAX, high = INT64_MIN;
@@ -410,13 +422,13 @@ static int all_in_window(const ftb_select *select, const ftb_batch *b, uint32_t 
 static void drop_unwanted(const ftb_stream *s, const ftb_select *select, ftb_batch *b, uint32_t from)
 {
     uint32_t n = from;
-    if (select->pid_width == 0 && all_in_window(select, b, from))
+    if (select->pid_width == 0 && select->filter_of_slot == NULL && all_in_window(select, b, from))
         return;
     for (uint32_t i = from; i < b->n; i++) {
         b->ts[n] = b->ts[i];
         b->data[n] = b->data[i];
         b->meta[n] = b->meta[i];
-        n += (uint32_t)ftb_record_wanted(s->abi, select, b->ts[i], b->data[i], ftb_len(b, i));
+        n += (uint32_t)(ftb_record_wanted(s->abi, select, b->ts[i], b->data[i], ftb_len(b, i)) && filter_matches(s, select, b, i));
     }
     b->n = n;
 }
@@ -424,7 +436,7 @@ static void drop_unwanted(const ftb_stream *s, const ftb_select *select, ftb_bat
 int ftb_scan(ftb_stream *s, const ftb_select *select, ftb_batch *out, ftb_report *report)
 {
     const int correct = !ftb_clock_is_identity(s->clock);
-    const int filter = select->has_window || select->pid_width != 0;
+    const int filter = select->has_window || select->pid_width != 0 || select->filter_of_slot != NULL;
     while (out->n < FTB_BATCH) {
         if (!s->in_page) {
             if (s->next_page >= s->size)

@@ -32,6 +32,24 @@ static bool table_is_valid(const ftb_program *p, uint32_t offset)
     return true;
 }
 
+/* An automaton of REGEX (see ftb_expr.c regex_matches): every class and every state that it names is there. */
+static bool regex_is_valid(const ftb_program *p, uint32_t offset, uint64_t size)
+{
+    const uint8_t *automaton = p->pool + offset, *class_of = automaton + FTB_REGEX_CLASSES, *next = class_of + 256;
+    if (!in_pool(p, offset, size) || size < FTB_REGEX_CLASSES + 256)
+        return false;
+    size_t states = ftb_load16(automaton, 0), classes = ftb_load16(automaton + 2, 0);
+    if (states < 2 || ftb_load16(automaton + 4, 0) >= states || size != FTB_REGEX_CLASSES + 256 + 2 * states * (classes + 1))
+        return false;
+    for (size_t i = 0; i < 256; i++)
+        if (class_of[i] >= classes)
+            return false;
+    for (size_t i = 0; i < states * (classes + 1); i++)
+        if (ftb_load16(next + 2 * i, 0) >= states)
+            return false;
+    return true;
+}
+
 static bool size_is_integer(unsigned size)
 {
     size &= ~FTB_SIZE_SIGNED;
@@ -81,6 +99,10 @@ static bool operand_is_valid(const ftb_program *p, uint32_t index)
         return op->imm <= UINT32_MAX;
     case FTB_X_MASK:
         return op->size < FTB_MASK_COUNT && in_pool(p, op->arg, op->imm);
+    case FTB_X_REGEX:
+        return regex_is_valid(p, op->arg, op->imm);
+    case FTB_X_IN:
+        return op->imm <= p->pool_size / 16 && in_pool(p, op->arg, 16 * op->imm);
     case FTB_X_MPOOL:
     case FTB_X_STREQ:
     case FTB_X_GLOB:

@@ -142,7 +142,7 @@ void ftb_column_trim(ftb_column *column);
 void ftb_column_free(ftb_column *column);
 
 /* Which records are wanted. */
-struct ftb_filter;
+struct ftb_program;
 typedef struct {
     const uint16_t *slot_of; /* FTB_N_IDS entries: event id -> slot, or FTB_NO_SLOT */
     uint8_t has_window;  /* keep start <= ts < end */
@@ -151,7 +151,7 @@ typedef struct {
     int64_t start, end;
     const int32_t *pids; /* sorted */
     uint32_t n_pids;
-    const struct ftb_filter *filter; /* where=, or NULL */
+    const struct ftb_program *const *filter_of_slot; /* where=, one per slot (NULL: keep all); NULL: no filter */
 } ftb_select;
 
 /* The walk over one CPU's sub-buffers. */

@@ -63,7 +63,7 @@ class Decoder:
         abis: Sequence[_Abi],
         clocks: Sequence[_Clock],
         streams: Sequence[tuple[int, int, int, int, int]],
-        selects: Sequence[tuple[Any, tuple[Any, int, int] | None, Any]],
+        selects: Sequence[tuple[Any, ...]],
         n_slots: int,
         window: tuple[int, int] | None = None,
         total_bytes: int = 0,

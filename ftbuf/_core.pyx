@@ -170,6 +170,9 @@ cdef class Walker:
         return ftb_find_page(&self.abi, &self.clock, <const uint8_t *>pages.view.buf, pages.view.len, ts)
 
 
+cdef class Program  # in _text.pxi
+
+
 @cython.final
 cdef class Decoder:
     """Scan, merge and gather over streams whose segments the caller feeds.
@@ -179,8 +182,9 @@ cdef class Decoder:
     abis : list of (subbuf_size, data_offset, commit_size, type_offset, type_size, big_endian, old_header)
     clocks : list of (mult, shift, hz, offset, interpolate, samples)
     streams : list of (cpu, buffer, index into abis, into clocks, into selects)
-    selects : list of (slot_of, pids, comms), one per recording: slot_of a uint16 array of N_IDS entries, event id -> slot;
-        pids (sorted int32 array, offset, width) or None; comms an int32 array, pid -> code, or None
+    selects : list of (slot_of, pids, comms, filters), one per recording: slot_of a uint16 array of N_IDS entries, event id
+        -> slot; pids (sorted int32 array, offset, width) or None; comms an int32 array, pid -> code, or None; filters (may
+        be left out) a list of Program or None, one per slot, or None
     n_slots : number of slots
     window : (start, end) or None
     total_bytes : of what will be fed, when everything is to be decoded at once: columns are then sized by progress
@@ -220,7 +224,7 @@ cdef class Decoder:
             set_abi(&self.abis[i], abis[i])
         for i in range(len(clocks)):
             set_clock(&self.clocks[i], clocks[i], self.keep)
-        self.n_selects = len(selects)
+        self.n_selects = len(selects)  # of zeroed ones
         for i in range(len(selects)):
             self.set_select_of(i, window, selects[i])
         for i in range(n):
@@ -243,11 +247,28 @@ cdef class Decoder:
 
     cdef int set_select_of(self, uint32_t i, window, spec) except -1:
         cdef ftb_select *select = &self.selects[i]
-        slot_of, pids, comms = spec
+        slot_of, pids, comms = spec[:3]
         set_select(select, slot_of, window, pids, self.keep)
         if comms is not None:
             self.comms[i].code_of_pid = <const int32_t *>borrow(self.keep, comms)
             self.comms[i].n_pids = len(comms)
+        if len(spec) > 3 and spec[3] is not None:
+            self.set_filters(select, spec[3])
+        return 0
+
+    cdef int set_filters(self, ftb_select *select, list programs) except -1:
+        cdef Program program
+        cdef const ftb_program **table
+        cdef uint32_t i
+        if len(programs) != self.n_slots:
+            raise ValueError("filters are one per slot")
+        table = <const ftb_program **>allocate(self.n_slots, sizeof(void *))
+        select.filter_of_slot = table
+        self.keep.append(programs)
+        for i in range(self.n_slots):
+            program = programs[i]
+            if program is not None:
+                table[i] = &program.program
         return 0
 
     def __dealloc__(self):
@@ -263,6 +284,8 @@ cdef class Decoder:
         PyMem_Free(self.d.merge.heap)
         PyMem_Free(self.d.merge.streams)
         PyMem_Free(self.batches)
+        for i in range(self.n_selects):
+            PyMem_Free(<void *>self.selects[i].filter_of_slot)
         PyMem_Free(self.selects)
         PyMem_Free(self.comms)
         PyMem_Free(self.clocks)

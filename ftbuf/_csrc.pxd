@@ -1,6 +1,8 @@
 # The C contract as Cython sees it: declarations of csrc/ftbuf.h and nothing else.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
+from ftbuf._ctext cimport ftb_program
+
 
 cdef extern from "ftbuf.h" nogil:
     const char *ftb_status_name(int status)
@@ -70,6 +72,7 @@ cdef extern from "ftbuf.h" nogil:
         int64_t end
         const int32_t *pids
         uint32_t n_pids
+        const ftb_program **filter_of_slot
 
     ctypedef struct ftb_stream:
         const ftb_abi *abi

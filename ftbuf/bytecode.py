@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from .errors import FormatError
@@ -59,6 +59,8 @@ OPS: dict[str, tuple[int, int, int, int]] = {
     "STREQ": (0, 1, 1, 0),
     "GLOB": (0, 1, 1, 0),
     "MASK": (0, 1, 1, 0),
+    "REGEX": (0, 1, 1, 0),
+    "IN": (1, 1, 0, 0),
     "TEXT": (0, 0, 0, 0),
     "MARK": (0, 1, 0, 0),
     "PAD": (3, 0, 0, 0),
@@ -301,6 +303,11 @@ class Assembler:
         rows = [(value & _U64, self.intern(text), len(text)) for value, text in entries]
         packed = struct.pack("=II", len(rows), int(ordered)) + b"".join(struct.pack("=QII", *row) for row in rows)
         return self._append(packed)
+
+    def ranges(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """Whether the value on top is in one of some ascending ranges (first, last) of unsigned 64-bit numbers."""
+        packed = b"".join(struct.pack("=QQ", *pair) for pair in ranges)
+        self.emit("IN", arg=self.intern(packed), imm=len(ranges))
 
     def text(self, data: bytes) -> None:
         """Literal text; joined to literal text just before it."""

@@ -83,13 +83,21 @@ def damage_error(problem: Problem) -> DamageError:
     return kind(describe(problem), status=problem.status, cpu=problem.cpu, offset=problem.offset)
 
 
+class RecordFilter(Protocol):
+    """A ``where=``, made for the files of one recording."""
+
+    def select(self, file: int, slot_of: np.ndarray, n_slots: int) -> tuple[np.ndarray, list[_core.Program | None]]:
+        """Narrow a file's table of event ids -> slots, and the program of each slot (None: all records)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Which records are wanted, as far as the refs alone can tell."""
+    """Which records are wanted: what is decided before anything is gathered."""
 
     start: int | None = None
     end: int | None = None
     pids: tuple[int, ...] | None = None
+    where: RecordFilter | None = None
 
     def bounds(self) -> tuple[int, int] | None:
         if self.start is None and self.end is None:
@@ -274,8 +282,15 @@ class Run:
             if s.clock not in clocks:
                 clocks.append(s.clock)
         streams = [(s.stream.cpu, s.buffer, abis.index(s.abi), clocks.index(s.clock), s.file) for s in self.sources]
-        selects = [(s.slot_of, self.pid_filter(s), s.comm_codes) for s in self.request.selects]
+        selects = [self.select(i, s) for i, s in enumerate(self.request.selects)]
         return _core.Decoder(abis, clocks, streams, selects, self.request.n_slots, self.window.bounds(), total_bytes)
+
+    def select(self, file: int, select: Select) -> tuple[np.ndarray, Any, Any, Any]:
+        """What the streams of one file let through, as C wants it."""
+        slot_of, programs = select.slot_of, None
+        if self.window.where is not None:
+            slot_of, programs = self.window.where.select(file, slot_of, self.request.n_slots)
+        return slot_of, self.pid_filter(select), select.comm_codes, programs
 
     def pid_filter(self, select: Select) -> tuple[np.ndarray, int, int] | None:
         if self.window.pids is None:

@@ -17,7 +17,7 @@ from .blktrace import BLKTRACE, USER_STACK, blktrace_format, blktrace_id
 from .clock import IDENTITY, Correction
 from .container.model import Buffer, Container
 from .engine import AbiSpec, Source
-from .errors import ColumnNotFoundError, EventNotFoundError, UnsupportedError
+from .errors import ColumnNotFoundError, EventNotFoundError
 from .formats import Abi, EventFormat, parse_format, parse_header_page
 from .learn import learn_comms, learn_tgids
 from .names import Comms, Symbols, Tgids, parse_cmdlines, parse_printk_formats, parse_tgids
@@ -308,8 +308,3 @@ def shown(event: Any) -> Iterator[tuple[str, Any]]:
             yield f.name, value.hex()
         else:
             yield f.name, value
-
-
-def no_filters(where: object) -> None:
-    if where is not None:
-        raise UnsupportedError("where= filters are not available yet")

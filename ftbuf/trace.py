@@ -17,10 +17,11 @@ from .container.model import Problem
 from .engine import Judge, Request, Run, Source, Window
 from .errors import ClosedError, FormatError
 from .event import Event
+from .filters import Filter, RecordFilter
 from .formats import EventFormat, Field
 from .metadata import Metadata
 from .opening import open_recording
-from .recording import EventContext, Pair, Recording, no_filters
+from .recording import EventContext, Pair, Recording
 from .requests import events_request, row_bytes, slots_request, timeline_request
 from .survey import Survey, first_time, last_time, problems_table, short_records, survey
 from .table import ColumnData, Table
@@ -133,12 +134,13 @@ class Selection:
     buffer: str | None = None
 
     def narrowed(self, start: int | None, end: int | None, cpus: Iterable[int] | None, pids: Iterable[int] | None,
-                 buffer: str | None) -> Selection:
+                 buffer: str | None, where: RecordFilter | None = None) -> Selection:
         own = self.window
         narrower = Window(
             start=tighter(own.start, check_time("start", start), max),
             end=tighter(own.end, check_time("end", end), min),
             pids=own.pids if pids is None else tuple(sorted(both(own.pids, check_ints("pids", pids)))),
+            where=own.where if where is None else where.also(own.where),  # type: ignore[arg-type]
         )
         chosen = self.cpus if cpus is None else both(self.cpus, check_ints("cpus", cpus))
         return Selection(narrower, chosen, self.buffer if buffer is None else buffer)
@@ -310,7 +312,9 @@ class Trace(Metadata, Mapping[str, "EventView"]):
         buffer : str, optional
             Name of one buffer: see ``buffers``.
         where : str, optional
-            A condition on the event's fields.
+            A filter as the kernel or trace-cmd have them: ``"prev_pid != 0 && prev_comm ~ 'ftb*'"``, or
+            ``"sched_switch: prev_prio < 100"`` (see docs/filters.md). Applied before anything is decoded. Events that
+            lack a field do not match.
 
         Returns
         -------
@@ -322,11 +326,20 @@ class Trace(Metadata, Mapping[str, "EventView"]):
             A time is a float, which cannot hold a time stamp exactly.
         ValueError
             There is no such buffer.
+        FilterError
+            The filter cannot be understood, or names what no event has; ``position`` says where.
         """
-        no_filters(where)
+        return self._narrowed(start, end, cpus, pids, buffer, where)
+
+    def _narrowed(self, start: int | None = None, end: int | None = None, cpus: Iterable[int] | None = None,
+                  pids: Iterable[int] | None = None, buffer: str | None = None, where: Filter | str | None = None,
+                  pairs: Sequence[Pair] | None = None) -> Trace:
+        """As window; `pairs` are the events that the filter is for."""
         if buffer is not None and buffer not in self.buffers:
             raise ValueError(f"no buffer named {buffer!r}; there are {self.buffers}")
-        return Trace(self._recording, self._selection.narrowed(start, end, cpus, pids, buffer), errors=self._errors)
+        given = None if where is None else RecordFilter(self._open(), where, pairs)
+        selection = self._selection.narrowed(start, end, cpus, pids, buffer, given)
+        return Trace(self._recording, selection, errors=self._errors)
 
     def records(self, events: Iterable[str] | None = None, *, where: str | None = None) -> Iterator[Event]:
         """Events as objects, in time order over all CPUs and buffers, in bounded memory.
@@ -343,9 +356,9 @@ class Trace(Metadata, Mapping[str, "EventView"]):
         Event
             Valid for as long as it is kept, also after the trace is closed.
         """
-        no_filters(where)
+        view = self if where is None else self._narrowed(where=where, pairs=self._pairs(events))
         names = self._open().names.buffers
-        yield from self.objects(Event, lambda file: EventContext(file, names), events)
+        yield from view.objects(Event, lambda file: EventContext(file, names), events)
 
     def objects(self, cls: type[Any], make_context: Callable[[Recording], Any], events: Iterable[str] | None = None
                 ) -> Iterator[Any]:
@@ -414,6 +427,10 @@ class Trace(Metadata, Mapping[str, "EventView"]):
         return Table([part[0] for part in parts])
 
     # ---- for the layers above ----
+
+    def filtered(self, where: Filter) -> Trace:
+        """A view of the records that a filter matches."""
+        return self._narrowed(where=where)
 
     @property
     def recording(self) -> Recording:
@@ -532,8 +549,7 @@ class EventView:
     def window(self, start: int | None = None, end: int | None = None, *, cpus: Iterable[int] | None = None,
                pids: Iterable[int] | None = None, buffer: str | None = None, where: str | None = None) -> EventView:
         """See ``Trace.window``."""
-        view = self._trace.window(start, end, cpus=cpus, pids=pids, buffer=buffer, where=where)
-        return EventView(view, self._pair)
+        return EventView(self._trace._narrowed(start, end, cpus, pids, buffer, where, [self._pair]), self._pair)
 
     def table(self, columns: Sequence[str] | None = None, *, threads: int | None = None, order: str = "time") -> Table:
         """Decode the columns asked for, of every event in the view.

@@ -17,11 +17,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-e", "--event", action="append", help="only this event (may be given several times)")
     parser.add_argument("--occurring", action="store_true", help="only events that do occur")
     parser.add_argument("--fields", action="store_true", help="also the fields: type, offset, size")
+    parser.add_argument("--where", metavar="FILTER", help="count only records that match: 'prev_pid != 0'")
     parser.add_argument("--json", action="store_true", help="a JSON list")
 
 
 def run(options: argparse.Namespace) -> int:
-    with opened(options.file) as (trace, said):
+    with opened(options.file) as (whole, said):
+        trace = whole.window(where=options.where)
         counts = trace.events
         names = options.event or list(counts if options.occurring else trace)
         rows = [describe(trace[name], counts.get(trace[name].key, 0)) for name in names]

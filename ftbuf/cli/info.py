@@ -12,13 +12,15 @@ HELP = "say what a recording is: kernel, clock, CPUs, time range, events with co
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="+", help="a trace.dat, or a tracefs-shaped directory")
+    parser.add_argument("--where", metavar="FILTER", help="count only records that match: 'prev_pid != 0'")
     parser.add_argument("--json", action="store_true", help="one JSON object per file")
 
 
 def run(options: argparse.Namespace) -> int:
     damaged = False
     for path in options.file:
-        with opened(path) as (trace, _):
+        with opened(path) as (whole, _):
+            trace = whole.window(where=options.where)
             if options.json:
                 details = {**trace.info, "start": trace.start, "end": trace.end, "events": trace.events,
                            "unknown_events": trace.unknown_events,

@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from ..errors import FilterError
+from ..filters import Filter, all_of, any_of, events_named, parse, tasks_named
 from ..report import tracecmd
+from ..report.columns import HARDIRQ, SOFTIRQ
 from ..report.extras import events_text, first_and_last_text, printk_text, stat_text, uname_text
-from ..report.render import Keep, KernelRequest, TraceCmdRequest, kernel_report, trace_cmd_report
+from ..report.render import KernelRequest, TraceCmdRequest, kernel_report, trace_cmd_report
 from ..trace import Trace
 from .common import opened
 
@@ -67,6 +70,13 @@ def _add_times(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--raw-ts", action="store_true", help="time stamps as recorded")
 
 
+class AddFilter(argparse.Action):
+    """-F: a filter, and whether a -v stands before it."""
+
+    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option: str | None = None) -> None:
+        namespace.filters = [*namespace.filters, (values, namespace.inverting)]
+
+
 def _add_filters(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("filters")
     group.add_argument("--cpu", metavar="LIST", default="", help="only these CPUs (0,2-5), of the top buffer")
@@ -77,12 +87,12 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
         "-F",
         dest="filters",
         metavar="FILTER",
-        action="append",
+        action=AddFilter,
         default=[],
-        help="only events that match: 'event[,event][:expression]'",
+        help="only records that match: 'EVENT[,EVENT]:CONDITION', 'EVENT' or 'CONDITION'; of several, any",
     )
     group.add_argument(
-        "-v", dest="inverted", metavar="FILTER", action="append", default=[], help="not events that match"
+        "-v", dest="inverting", action="store_true", help="show what the filters after it do not match"
     )
     group.add_argument("-I", dest="no_irqs", action="store_true", help="no events from interrupts")
     group.add_argument("-S", dest="no_softirqs", action="store_true", help="no events from soft interrupts")
@@ -123,7 +133,7 @@ def report(trace: Trace, options: argparse.Namespace) -> Iterator[bytes]:
     """The text that was asked for."""
     trace = narrowed(trace, options)
     if options.style == "kernel":
-        return kernel_report(trace, KernelRequest(options.buffer, tuple(options.options), keeper(trace, options)))
+        return kernel_report(trace, KernelRequest(options.buffer, tuple(options.options)))
     request = trace_cmd_request(trace, options)
     if options.stat:
         return stat_text(trace)
@@ -158,7 +168,6 @@ def trace_cmd_request(trace: Trace, options: argparse.Namespace) -> TraceCmdRequ
         options.raw_ts,
         options.ts_offset,
         options.align_ts,
-        keeper(trace, options),
     )
 
 
@@ -169,7 +178,25 @@ def narrowed(trace: Trace, options: argparse.Namespace) -> Trace:
         trace = trace.window(cpus=number_list("--cpu", options.cpu), buffer=first)
     if options.pid:
         trace = trace.window(pids=number_list("--pid", options.pid))
-    return trace
+    chosen = chosen_filters(options)
+    return trace.filtered(all_of(chosen)) if chosen else trace
+
+
+def chosen_filters(options: argparse.Namespace) -> list[Filter]:
+    """The options that choose records, as filters that must all match."""
+    wanted = [parse(text) for text, inverted in options.filters if not inverted]
+    unwanted = [parse(text) for text, inverted in options.filters if inverted]
+    chosen = [any_of(wanted)] if wanted else []
+    chosen += [~part for part in unwanted]
+    if options.comm:
+        chosen.append(tasks_named(options.comm))
+    if options.event:
+        chosen.append(events_named(options.event))
+    if options.no_irqs:
+        chosen.append(parse(f"!(common_flags & {HARDIRQ})"))
+    if options.no_softirqs:
+        chosen.append(parse(f"!(common_flags & {SOFTIRQ})"))
+    return chosen
 
 
 def number_list(name: str, text: str) -> list[int]:
@@ -184,32 +211,3 @@ def number_list(name: str, text: str) -> list[int]:
             raise FilterError(f"{name}: {part!r} is not a range")
         numbers += range(low, high + 1)
     return numbers
-
-
-def keeper(trace: Trace, options: argparse.Namespace) -> Keep | None:
-    """What else decides whether a record is shown."""
-    from ..report.columns import HARDIRQ, SOFTIRQ
-
-    tests: list[Keep] = []
-    if options.comm:
-        comms = {name.encode("utf-8", "surrogateescape") for name in options.comm}
-        tests.append(lambda r: r.comm in comms)
-    if options.event:
-        names = {name.partition(":")[2] or name for name in options.event}
-        tests.append(lambda r: r.format.name in names)
-    if options.no_irqs:
-        tests.append(lambda r: not r.flags & HARDIRQ)
-    if options.no_softirqs:
-        tests.append(lambda r: not r.flags & SOFTIRQ)
-    if options.filters or options.inverted:
-        from ..report.filters import filter_test
-
-        tests += [filter_test(trace, text) for text in options.filters]
-        tests += [_not(filter_test(trace, text)) for text in options.inverted]
-    if not tests:
-        return None
-    return lambda r: all(test(r) for test in tests)
-
-
-def _not(test: Keep) -> Keep:
-    return lambda r: not test(r)
