@@ -18,6 +18,7 @@ typedef struct ftb_vm {
     const ftb_text_context *context;
     const uint8_t *record;
     size_t size;
+    size_t begin;  /* of this program's text */
     size_t cursor; /* in the argument buffer of a trace_printk */
     ftb_text *out;
     int nesting; /* a trace_printk format inside an event */
@@ -76,6 +77,7 @@ FTB_ALWAYS_INLINE int64_t ftb_extend(uint64_t value, unsigned size)
 void ftb_emit_pointer_string(const ftb_vm *vm, const ftb_insn *op, uint64_t value);
 void ftb_emit_pointer(const ftb_vm *vm, const ftb_insn *op, uint64_t value);
 void ftb_emit_symbol(const ftb_vm *vm, unsigned form, uint64_t address);
+void ftb_emit_calls(const ftb_vm *vm, uint64_t function, uint64_t parent);
 void ftb_emit_flags(const ftb_vm *vm, const ftb_insn *op, uint64_t value);
 void ftb_emit_symbolic(const ftb_vm *vm, const ftb_insn *op, uint64_t value);
 void ftb_emit_hex(const ftb_vm *vm, const ftb_insn *op, ftb_mem mem, int64_t bytes);

@@ -222,6 +222,8 @@ static int load_mem(ftb_vm *vm, const ftb_insn *op, ftb_mem *mem)
         if (op->arg > vm->size)
             return FTB_RECORD_SHORT;
         *mem = (ftb_mem){vm->record + op->arg, (uint32_t)(vm->size - op->arg)};
+        if (op->imm != 0 && op->imm < mem->size)
+            mem->size = (uint32_t)op->imm;
         return FTB_OK;
     case FTB_X_MPOOL:
         *mem = (ftb_mem){vm->program->pool + op->arg, (uint32_t)op->imm};
@@ -291,7 +293,7 @@ static int emit_printk(const ftb_vm *vm, ftb_mem arguments, uint64_t format)
         return FTB_OK;
     }
     ftb_vm inner = {.program = table->programs[index], .context = vm->context, .record = arguments.data,
-                    .size = arguments.size, .out = vm->out, .nesting = 1};
+                    .size = arguments.size, .out = vm->out, .begin = vm->out->len, .nesting = 1};
     return inner.program->result ? FTB_BAD_PLAN : ftb_run(&inner, NULL);
 }
 
@@ -330,6 +332,10 @@ static int emit(const ftb_vm *vm, const ftb_insn *op, const int64_t *ints, ftb_m
     case FTB_X_OPAQUE: ftb_emit_opaque(vm, op, mem); break;
     case FTB_X_CDB: ftb_emit_cdb(vm, mem, ints[0]); break;
     case FTB_X_STACK: ftb_emit_stack(vm, op, mem, ints[0]); break;
+    case FTB_X_CHOMP:
+        vm->out->len -= vm->out->len > vm->begin && vm->out->data[vm->out->len - 1] == '\n';
+        break;
+    case FTB_X_CALLS: ftb_emit_calls(vm, (uint64_t)ints[0], (uint64_t)ints[1]); break;
     case FTB_X_BPRINT: return emit_printk(vm, mem, (uint64_t)ints[0]);
     default: break;
     }
@@ -341,8 +347,8 @@ static unsigned emit_pops(unsigned code)
 {
     switch (code) {
     case FTB_X_STR: case FTB_X_MAC: case FTB_X_IP4: case FTB_X_IP6: case FTB_X_SOCKADDR: case FTB_X_UUID:
-    case FTB_X_FOURCC: case FTB_X_ESCAPED: case FTB_X_OPAQUE: return 0;
-    case FTB_X_STRX: case FTB_X_ARRAY: return 2;
+    case FTB_X_FOURCC: case FTB_X_ESCAPED: case FTB_X_OPAQUE: case FTB_X_CHOMP: return 0;
+    case FTB_X_STRX: case FTB_X_ARRAY: case FTB_X_CALLS: return 2;
     case FTB_X_PAD: case FTB_X_INTX: return 3;
     case FTB_X_HEXDUMP: return 5;
     default: return 1;
@@ -353,7 +359,7 @@ static bool emit_pops_mem(unsigned code)
 {
     switch (code) {
     case FTB_X_PAD: case FTB_X_INTX: case FTB_X_CHAR: case FTB_X_PSTR: case FTB_X_PTR: case FTB_X_SYM: case FTB_X_FLAGS:
-    case FTB_X_SYMBOLIC: return false;
+    case FTB_X_SYMBOLIC: case FTB_X_CHOMP: case FTB_X_CALLS: return false;
     default: return true;
     }
 }
@@ -458,7 +464,7 @@ int ftb_run(ftb_vm *vm, int64_t *value)
 int ftb_render_body(const ftb_program *program, const ftb_text_context *context, const uint8_t *payload, size_t size, ftb_text *out)
 {
     size_t before = out->len;
-    ftb_vm vm = {.program = program, .context = context, .record = payload, .size = size, .out = out};
+    ftb_vm vm = {.program = program, .context = context, .record = payload, .size = size, .out = out, .begin = before};
     if (program->result || size > UINT32_MAX)
         return FTB_BAD_PLAN;
     int status = ftb_run(&vm, NULL);

@@ -52,7 +52,7 @@
     X(ARGMEM, 0, 0, 0, 1)  /* trace_printk: next string in the argument buffer */                                             \
     X(MFIELD, 0, 0, 0, 1)  /* arg offset, imm bytes */                                                                        \
     X(MDYN, 0, 0, 0, 1)    /* arg offset, size: enum ftb_where */                                                             \
-    X(MTAIL, 0, 0, 0, 1)   /* arg offset */                                                                                   \
+    X(MTAIL, 0, 0, 0, 1)   /* arg offset, imm bytes at the most; 0: all */                                                                                   \
     X(MPOOL, 0, 0, 0, 1)   /* arg pool offset, imm bytes */                                                                   \
     X(MCOMM, 0, 0, 0, 1)                                                                                                      \
     X(MCOMMOF, 1, 0, 0, 1) /* name of the task of a pid */                                                                    \
@@ -93,7 +93,9 @@
     X(CDB, 1, 0, 1, 0)     /* a SCSI command block of so many bytes */                                                        \
     X(BPRINT, 1, 0, 1, 0)  /* format address, argument buffer */                                                              \
     X(STACK, 1, 0, 1, 0)   /* entries or -1, addresses; arg: enum ftb_stack_form */                                           \
-    X(OPAQUE, 0, 0, 1, 0)  /* arg: 0 "aa,bb", 1 "aa, bb" */
+    X(OPAQUE, 0, 0, 1, 0)  /* arg: 0 "aa,bb", 1 "ARRAY[aa, bb]", 2 likewise what is no text */                                \
+    X(CHOMP, 0, 0, 0, 0)   /* take one newline back that ends the text */                                                     \
+    X(CALLS, 2, 0, 0, 0)   /* function, parent: blanks for the depth of calls that can be guessed */
 
 enum ftb_opcode {
 #define FTB_X_NAME(name, ipop, ipush, mpop, mpush) FTB_X_##name,
@@ -112,7 +114,9 @@ enum ftb_symbol_form {
     FTB_SYM_SIZE = 2,    /* ...and /0xsize */
     FTB_SYM_MODULE = 4,  /* ...and " [module]" */
     FTB_SYM_CALLER = 8,  /* look the byte before up: a return address after a call that does not return */
-    FTB_SYM_ADDRESS = 16 /* ...and " <address>" */
+    FTB_SYM_ADDRESS = 16, /* ...and " <address>" */
+    FTB_SYM_SLASH = 32,   /* name/0xoff, and 8 digits at least where there is no symbol */
+    FTB_SYM_PREFIX = 64   /* "(name+0xoff) ", and nothing where there is no symbol */
 };
 enum ftb_sockaddr_form { FTB_SA_PORT = 1, FTB_SA_COMPRESSED = 2, FTB_SA_FLOW = 4, FTB_SA_SCOPE = 8 };
 enum ftb_stack_form { FTB_STACK_KERNEL, FTB_STACK_TRACE_CMD, FTB_STACK_USER, FTB_STACK_COUNT };
@@ -219,6 +223,13 @@ typedef struct ftb_symbol_cache {
     } hits[FTB_SYMBOL_CACHE];
 } ftb_symbol_cache;
 
+/* Guesses how deep a traced function was called: by CPU, the functions of a chain of callers as far as it was seen.
+ * Caller-owned, zeroed before first use, one per report. Without it depths are 0. */
+#define FTB_CALL_DEPTH 128
+typedef struct ftb_calls {
+    const char *names[FTB_CALL_DEPTH];
+} ftb_calls;
+
 /* What a program can see besides its record. Every pointer may be NULL. */
 typedef struct ftb_text_context {
     const ftb_symbols *symbols;
@@ -226,6 +237,8 @@ typedef struct ftb_text_context {
     const ftb_printk *printk;
     const ftb_tasks *comms;
     ftb_symbol_cache *cache;
+    ftb_calls *calls; /* n_calls CPUs */
+    uint32_t n_calls;
     const char *comm; /* of the record's task */
     uint32_t comm_size;
     int32_t pid;

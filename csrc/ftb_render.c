@@ -116,14 +116,32 @@ void ftb_emit_array(const ftb_vm *vm, const ftb_insn *op, ftb_mem mem, int64_t c
     ftb_put_char(vm->out, '}');
 }
 
+static bool is_printable(ftb_mem mem)
+{
+    for (uint32_t i = 0; i < mem.size && mem.data[i] != 0; i++) {
+        unsigned char c = mem.data[i];
+        if ((c < 0x20 || c > 0x7e) && (c < '\t' || c > '\r'))
+            return false;
+    }
+    return true;
+}
+
 /* Bytes as the kernel's `fields` option and trace-cmd -R show what they do not understand. */
 void ftb_emit_opaque(const ftb_vm *vm, const ftb_insn *op, ftb_mem mem)
 {
+    if (op->arg == 2 && is_printable(mem)) {
+        ftb_put(vm->out, (const char *)mem.data, ftb_string_size(mem));
+        return;
+    }
+    if (op->arg != 0)
+        FTB_PUTS(vm->out, "ARRAY[");
     for (uint32_t i = 0; i < mem.size; i++) {
         if (i > 0)
             ftb_put(vm->out, ", ", op->arg != 0 ? 2 : 1);
         ftb_put_hex(vm->out, mem.data[i], 2, false);
     }
+    if (op->arg != 0)
+        ftb_put_char(vm->out, ']');
 }
 
 void ftb_emit_escaped(const ftb_vm *vm, ftb_mem mem)

@@ -116,9 +116,19 @@ void ftb_emit_symbol(const ftb_vm *vm, unsigned form, uint64_t address)
 {
     struct ftb_symbol_hit scratch;
     const struct ftb_symbol_hit *hit = ftb_symbol_find(vm->context, form & FTB_SYM_CALLER ? address - 1 : address, &scratch);
-    if (hit->name == NULL) {
+    if (hit->name == NULL && form & FTB_SYM_PREFIX) {
+        return;
+    } else if (hit->name == NULL) {
         FTB_PUTS(vm->out, "0x");
-        ftb_put_hex(vm->out, address, 1, false);
+        ftb_put_hex(vm->out, address, form & FTB_SYM_SLASH ? 8 : 1, false);
+    } else if (form & FTB_SYM_PREFIX) {
+        ftb_put_char(vm->out, '(');
+        ftb_emit_symbol(vm, FTB_SYM_OFFSET, address);
+        FTB_PUTS(vm->out, ") ");
+    } else if (form & FTB_SYM_SLASH) {
+        ftb_put(vm->out, hit->name, hit->name_size);
+        FTB_PUTS(vm->out, "/0x");
+        ftb_put_hex(vm->out, hit->start - address, 1, false);
     } else {
         ftb_put(vm->out, hit->name, hit->name_size);
         if (form & FTB_SYM_OFFSET) {
@@ -164,6 +174,43 @@ void ftb_emit_pointer_string(const ftb_vm *vm, const ftb_insn *op, uint64_t valu
         ftb_emit_pointer(vm, op, value);
 }
 
+/* Where the parent stands in the chain of this CPU, the function is one deeper; what is not known starts anew. */
+void ftb_emit_calls(const ftb_vm *vm, uint64_t function, uint64_t parent)
+{
+    struct ftb_symbol_hit scratch;
+    const ftb_text_context *context = vm->context;
+    const char *caller = ftb_symbol_find(context, parent, &scratch)->name;
+    const char *name = ftb_symbol_find(context, function, &scratch)->name;
+    if (context->calls == NULL || context->cpu < 0 || (uint32_t)context->cpu >= context->n_calls || caller == NULL)
+        return;
+    const char **chain = context->calls[context->cpu].names;
+    uint32_t depth = 0;
+    while (depth < FTB_CALL_DEPTH - 1 && chain[depth] != NULL && strcmp(chain[depth], caller) != 0)
+        depth++;
+    if (depth == FTB_CALL_DEPTH - 1 || chain[depth] == NULL) {
+        depth = 0;
+        chain[0] = caller;
+    }
+    if (name != NULL)
+        chain[depth + 1] = name;
+    ftb_fill(vm->out, ' ', 3 * (size_t)depth);
+}
+
+static void put_stack_line(const ftb_vm *vm, uint64_t address)
+{
+    struct ftb_symbol_hit scratch;
+    const struct ftb_symbol_hit *hit = ftb_symbol_find(vm->context, address, &scratch);
+    FTB_PUTS(vm->out, "\n=> ");
+    if (hit->name == NULL) {
+        ftb_put_hex(vm->out, address, 1, false);
+        return;
+    }
+    ftb_put(vm->out, hit->name, hit->name_size);
+    FTB_PUTS(vm->out, " (");
+    ftb_put_hex(vm->out, address, 1, false);
+    ftb_put_char(vm->out, ')');
+}
+
 /* K:trace_output.c trace_stack_print: "<stack trace>" and one " => symbol" a line. */
 void ftb_emit_stack(const ftb_vm *vm, const ftb_insn *op, ftb_mem mem, int64_t entries)
 {
@@ -175,6 +222,10 @@ void ftb_emit_stack(const ftb_vm *vm, const ftb_insn *op, ftb_mem mem, int64_t e
         uint64_t address = ftb_load(mem.data + (size_t)i * word, word, vm->program->big_endian);
         if (address == end || (op->arg == FTB_STACK_USER && address == 0))
             break;
+        if (op->arg == FTB_STACK_TRACE_CMD) {
+            put_stack_line(vm, address);
+            continue;
+        }
         ftb_put(vm->out, "\n => ", 5);
         if (op->arg == FTB_STACK_USER)
             put_address(vm, address);

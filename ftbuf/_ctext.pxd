@@ -40,12 +40,17 @@ cdef extern from "ftb_expr.h" nogil:
     ctypedef struct ftb_symbol_cache:
         pass
 
+    ctypedef struct ftb_calls:
+        pass
+
     ctypedef struct ftb_text_context:
         const ftb_symbols *symbols
         const ftb_strings *strings
         const ftb_printk *printk
         const ftb_tasks *comms
         ftb_symbol_cache *cache
+        ftb_calls *calls
+        uint32_t n_calls
         const char *comm
         uint32_t comm_size
         int32_t pid

@@ -138,18 +138,23 @@ cdef class Renderer:
     cdef ftb_text_context context
     cdef ftb_text text
     cdef ftb_symbol_cache *cache
+    cdef ftb_calls *calls
     cdef TextTables tables
 
-    def __cinit__(self, TextTables tables not None):
+    def __cinit__(self, TextTables tables not None, *, cpus=0):
         self.tables = tables
         tables.fill(&self.context)
         self.cache = <ftb_symbol_cache *>allocate(1, sizeof(ftb_symbol_cache))
         ftb_symbol_cache_reset(self.cache)
         self.context.cache = self.cache
+        self.calls = <ftb_calls *>allocate(cpus, sizeof(ftb_calls))
+        self.context.calls = self.calls
+        self.context.n_calls = cpus
 
     def __dealloc__(self):
         ftb_text_free(&self.text)
         PyMem_Free(self.cache)
+        PyMem_Free(self.calls)
 
     cdef void set_record(self, ts, cpu, pid, bytes comm) except *:
         self.context.ts, self.context.cpu, self.context.pid = ts, cpu, pid

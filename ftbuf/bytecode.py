@@ -89,6 +89,8 @@ OPS: dict[str, tuple[int, int, int, int]] = {
     "BPRINT": (1, 0, 1, 0),
     "STACK": (1, 0, 1, 0),
     "OPAQUE": (0, 0, 1, 0),
+    "CHOMP": (0, 0, 0, 0),
+    "CALLS": (2, 0, 0, 0),
 }
 CODES = {name: code for code, name in enumerate(OPS)}
 

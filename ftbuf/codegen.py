@@ -186,6 +186,10 @@ class Compiler:
         names.append(node.value)
         return ".".join(reversed(names))
 
+    def member_field(self, node: Node) -> Field | None:
+        """The field that ``REC->name`` is; None for other expressions."""
+        return self._path(node) if node.kind == "member" else None
+
     def _path(self, node: Node) -> Field:
         """The field that REC->a or REC->a.b means."""
         record, _, name = self._dotted(node).partition(".")
@@ -212,11 +216,11 @@ class Compiler:
         )
         return Pointer(target, target.size if target else None)
 
-    def place(self, item: Field) -> Mem:
-        """The bytes of a field."""
+    def place(self, item: Field, *, as_declared: bool = False) -> Mem:
+        """The bytes of a field. ``as_declared``: no more than its declaration says (K:trace_entries.h kernel_stack)."""
         size = item.size if item.where is Where.INLINE else None
         if item.where is Where.TAIL:
-            self.asm.emit("MTAIL", arg=item.offset)
+            self.asm.emit("MTAIL", arg=item.offset, imm=item.size if as_declared else 0)
         elif item.where is Where.INLINE:
             self.asm.emit("MFIELD", arg=item.offset, imm=item.size)
         else:

@@ -25,7 +25,7 @@ from .expression import Node, Parser, tokenize
 from .formatstring import Conversion, Piece, parse_format_string, split_print_fmt, to_bytes
 
 POINTER_C, POINTER_KERNEL, POINTER_HEX = range(3)
-SYM_OFFSET, SYM_SIZE, SYM_MODULE, SYM_CALLER, SYM_ADDRESS = 1, 2, 4, 8, 16
+SYM_OFFSET, SYM_SIZE, SYM_MODULE, SYM_CALLER, SYM_ADDRESS, SYM_SLASH, SYM_PREFIX = 1, 2, 4, 8, 16, 32, 64
 STACK_KERNEL, STACK_TRACE_CMD, STACK_USER = range(3)
 SA_PORT, SA_COMPRESSED, SA_FLOW, SA_SCOPE = 1, 2, 4, 8
 
@@ -492,6 +492,17 @@ class PrintCompiler(Compiler):
         self.integer(nodes[1])
         self.asm.emit("STACK", arg=form, imm=self.style.ip(""))
 
+    def symbol_text(self, nodes: tuple[Node, ...], form: int) -> None:
+        """__print_slash(address), __print_prefix(address): ours, two ways in which trace-cmd's plugins print symbols."""
+        self.integer(nodes[0])
+        self.asm.emit("SYM", arg=form)
+
+    def calls_text(self, nodes: tuple[Node, ...]) -> None:
+        """__print_calls(function, parent): ours, blanks for the depth of calls."""
+        self.integer(nodes[0])
+        self.integer(nodes[1])
+        self.asm.emit("CALLS")
+
     def comm_text(self, nodes: tuple[Node, ...]) -> None:
         """__print_comm(pid): ours, the name of another task."""
         if not nodes:
@@ -505,10 +516,14 @@ class PrintCompiler(Compiler):
         self.mem(nodes[0])
         self.asm.emit("ESCAPED")
 
-    def bytes_text(self, nodes: tuple[Node, ...], blanks: bool) -> None:
-        """__print_bytes(bytes): ours, two hexadecimal digits a byte, with commas."""
-        self.mem(nodes[0])
-        self.asm.emit("OPAQUE", arg=int(blanks))
+    def bytes_text(self, nodes: tuple[Node, ...], form: int) -> None:
+        """__print_bytes(bytes), __print_raw_array, __print_raw_text: ours, two hexadecimal digits a byte."""
+        field = self.member_field(nodes[0])
+        if field is None:
+            self.mem(nodes[0])
+        else:
+            self.place(field, as_declared=True)
+        self.asm.emit("OPAQUE", arg=form)
 
     def printk_text(self, nodes: tuple[Node, ...]) -> None:
         """__print_printk(format, buffer): ours, for bprint."""
@@ -601,15 +616,25 @@ TEXTS: dict[str, Callable[[PrintCompiler, tuple[Node, ...]], None]] = {
     "__print_stack": lambda c, n: c.stack_text(n, STACK_KERNEL if c.style.kernel else STACK_TRACE_CMD),
     "__print_user_stack": lambda c, n: c.stack_text(n, STACK_USER),
     "__print_hex_colons": lambda c, n: c.hex_text((n[0], Node("num", (1 << 30, Int(4, True)))), ord(":")),
+    "__print_slash": lambda c, n: c.symbol_text(n, SYM_SLASH),
+    "__print_prefix": lambda c, n: c.symbol_text(n, SYM_PREFIX),
+    "__print_calls": PrintCompiler.calls_text,
     "__print_comm": PrintCompiler.comm_text,
     "__print_escaped": PrintCompiler.escaped_text,
-    "__print_bytes": lambda c, n: c.bytes_text(n, False),
-    "__print_bytes_blanks": lambda c, n: c.bytes_text(n, True),
+    "__print_bytes": lambda c, n: c.bytes_text(n, 0),
+    "__print_raw_array": lambda c, n: c.bytes_text(n, 1),
+    "__print_raw_text": lambda c, n: c.bytes_text(n, 2),
 }
 
 
 def compile_print_fmt(
-    scope: Scope, style: Style, text: str | None = None, *, before: bytes = b"", after: bytes = b""
+    scope: Scope,
+    style: Style,
+    text: str | None = None,
+    *,
+    before: bytes = b"",
+    after: bytes = b"",
+    chomp: bool = False,
 ) -> bytes:
     """Bytecode that writes the body of one event.
 
@@ -623,6 +648,8 @@ def compile_print_fmt(
         Another print fmt than the event's own.
     before, after : bytes
         Text to write around it.
+    chomp : bool
+        Take a newline back that ends the text, as trace-cmd does.
 
     Raises
     ------
@@ -633,6 +660,8 @@ def compile_print_fmt(
     try:
         compiler.asm.text(before)
         compiler.print_fmt(scope.event.print_fmt if text is None else text)
+        if chomp:
+            compiler.asm.emit("CHOMP")
         compiler.asm.text(after)
         return compiler.asm.finish()
     except RecursionError:
