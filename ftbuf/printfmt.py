@@ -493,7 +493,7 @@ class PrintCompiler(Compiler):
         self.asm.emit("STACK", arg=form, imm=self.style.ip(""))
 
     def symbol_text(self, nodes: tuple[Node, ...], form: int) -> None:
-        """__print_slash(address), __print_prefix(address): ours, two ways in which trace-cmd's plugins print symbols."""
+        """__print_slash(address), __print_prefix(address): ours, two ways in which plugins print symbols."""
         self.integer(nodes[0])
         self.asm.emit("SYM", arg=form)
 

@@ -6,15 +6,19 @@ from collections.abc import Callable
 from typing import Literal
 
 from .. import _core
-from ..bytecode import CompileError
 from ..codegen import Scope
 from ..formats import EventFormat
 from ..lookups import text_tables
-from ..printfmt import TRACE_CMD, Style, compile_print_fmt
+from ..printfmt import TRACE_CMD, Style
 from ..recording import UNKNOWN_EVENT, Recording
 from .kernelbodies import KernelOptions, compile_kernel_text
 from .options import Options
+from .plugins import TraceCmdOptions, compile_trace_cmd_text
 from .record import LineRecord
+
+# CONFIG_HZ is not in a recording: most distributions' kernels have 250; trace-cmd takes ticks for milliseconds.
+_KERNEL_HZ, _TRACE_CMD_HZ = 250, 1000
+_CPUS_MAX = 1 << 12
 
 Compile = Callable[[Scope], bytes]
 
@@ -29,11 +33,16 @@ class EventTexts:
         self._programs: dict[int, _core.Program] = {}  # by id() of the format, which the recording keeps
         strings, symbols = recording.printk_formats, recording.symbols
         scope = self._scope(EventFormat("", "", -1, (), ""))
-        self._renderer = _core.Renderer(text_tables(symbols, strings, scope, style, recording.comms))
+        cpus = max((stream.cpu for buffer in recording.buffers for stream in buffer.streams), default=0) + 1
+        tables = text_tables(symbols, strings, scope, style, recording.comms)
+        self._renderer = _core.Renderer(tables, cpus=min(cpus, _CPUS_MAX))
 
     def _scope(self, fmt: EventFormat) -> Scope:
         recording = self._recording
-        return Scope(fmt, recording.container.big_endian, recording.abi.long_size, address=recording.symbols.by_name)
+        hz = _KERNEL_HZ if self._style.kernel else _TRACE_CMD_HZ
+        return Scope(
+            fmt, recording.container.big_endian, recording.abi.long_size, address=recording.symbols.by_name, hz=hz
+        )
 
     def _program(self, fmt: EventFormat) -> _core.Program:
         program = self._programs.get(id(fmt))
@@ -74,15 +83,11 @@ def kernel_texts(
 def trace_cmd_texts(recording: Recording, *, plugins: bool = True) -> EventTexts:
     """Bodies as trace-cmd prints them, without line end."""
 
-    def compile_text(scope: Scope) -> bytes:
-        try:
-            return compile_print_fmt(scope, TRACE_CMD)
-        except CompileError:
-            return compile_print_fmt(scope, TRACE_CMD, '"[FAILED TO PARSE]"')
-
-    return EventTexts(recording, TRACE_CMD, compile_text, b"[UNKNOWN EVENT]")
+    options = TraceCmdOptions(plugins=plugins)
+    return EventTexts(recording, TRACE_CMD, lambda scope: compile_trace_cmd_text(scope, options), b"[UNKNOWN EVENT]")
 
 
 def trace_cmd_fields(recording: Recording) -> EventTexts:
     """Fields one by one, as trace-cmd prints them under -R."""
-    return EventTexts(recording, TRACE_CMD, lambda scope: compile_print_fmt(scope, TRACE_CMD), b"[UNKNOWN EVENT]")
+    options = TraceCmdOptions(raw=True)
+    return EventTexts(recording, TRACE_CMD, lambda scope: compile_trace_cmd_text(scope, options), b"[UNKNOWN EVENT]")

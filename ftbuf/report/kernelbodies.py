@@ -1,9 +1,9 @@
 """Bodies that the kernel does not print by an event's print fmt, written as print fmts of ftbuf's own.
 
-The kernel prints its own events (``ftrace:*``), system calls, probes and synthetic events by functions (K:trace_output.c,
-K:trace_syscalls.c, K:trace_kprobe.c, K:trace_events_synth.c), and has other bodies altogether under the trace options
-``raw``, ``hex`` and ``fields``. What these functions print is said here in the language of print fmts, so that one compiler
-and one evaluator serve them too.
+The kernel prints its own events (``ftrace:*``), system calls, probes and synthetic events by functions
+(K:trace_output.c, K:trace_syscalls.c, K:trace_kprobe.c, K:trace_events_synth.c), and has other bodies altogether under
+the trace options ``raw``, ``hex`` and ``fields``. What these functions print is said here in the language of print
+fmts, so that one compiler and one evaluator serve them too.
 """
 
 from __future__ import annotations
@@ -62,6 +62,20 @@ def compile_kernel_text(scope: Scope, options: KernelOptions) -> bytes:
         return compile_print_fmt(scope, options.style, probe_body(event), before=title, after=b"\n")
     except CompileError:
         return compile_print_fmt(scope, options.style, fields_body(event), before=title[:-1], after=b"\n")
+
+
+def compile_kernel_body(scope: Scope, options: KernelOptions) -> bytes:
+    """As compile_kernel_text, but only what follows an event's name, with newlines in the kernel's own events alone."""
+    event = scope.event
+    own = OWN.get(event.name) if event.system == "ftrace" else None
+    try:
+        if own is not None:
+            return compile_print_fmt(scope, options.style, own(options))
+        if event.system == "synthetic":
+            scope = replace(scope, event=_as_synthetic(event, scope, options))
+        return compile_print_fmt(scope, options.style, probe_body(event))
+    except CompileError:
+        return compile_print_fmt(scope, options.style, fields_body(event))
 
 
 # -- the kernel's own events: format strings end with the newline, where the kernel prints one
@@ -275,8 +289,8 @@ RAW = {
     "bprint": '": %lx : %s", REC->ip, __print_printk(REC->fmt, REC->buf)',
     "raw_data": r'"# %x buf: %s\n", REC->id, __print_hex(REC->buf, 0x7fffffff)',
     "hwlat": r'"%llu %lld %lld %09ld %u\n", REC->duration, REC->outer_duration, REC->tv_sec, REC->tv_nsec, REC->seqnum',
-    "osnoise": r'"%lld %llu %llu %u %u %u %u %u\n", REC->runtime, REC->noise, REC->max_sample, REC->hw_count, REC->nmi_count,'
-    " REC->irq_count, REC->softirq_count, REC->thread_count",
+    "osnoise": r'"%lld %llu %llu %u %u %u %u %u\n", REC->runtime, REC->noise, REC->max_sample, REC->hw_count,'
+    " REC->nmi_count, REC->irq_count, REC->softirq_count, REC->thread_count",
     "timerlat": r'"%u %d %llu\n", REC->seqnum, REC->context, REC->timer_latency',
 }
 

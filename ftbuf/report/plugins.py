@@ -1,4 +1,4 @@
-"""Bodies of trace-cmd's report that its plugins print (FORMAT.md 2.5), as print fmts of ftbuf's own; and its raw bodies (-R).
+"""Bodies of trace-cmd's report that its plugins print, as print fmts of ftbuf's own; and its raw bodies (-R).
 
 Where a plugin prints what the C rules say is wrong, such as an unsigned priority, the C rules hold.
 """
@@ -142,8 +142,8 @@ def _futex(event: EventFormat) -> str:
         format_string = f"op=FUTEX_{name}%s%s" + "".join(piece for piece, _ in shown)
         values = "".join(f", (u64){value}" for _, value in shown)
         text = (
-            f'(REC->op & 0x7f) == {number} ? __print_format("{format_string}", REC->op & 128 ? "|FUTEX_PRIVATE_FLAG" : "",'
-            f' REC->op & 256 ? "|FUTEX_CLOCK_REALTIME" : ""{values}) : {text}'
+            f'(REC->op & 0x7f) == {number} ? __print_format("{format_string}", REC->op & 128 ? "|FUTEX_PRIVATE_FLAG"'
+            f' : "", REC->op & 256 ? "|FUTEX_CLOCK_REALTIME" : ""{values}) : {text}'
         )
     return f'"%s", {text}'
 
@@ -151,7 +151,8 @@ def _futex(event: EventFormat) -> str:
 def _tlb_flush(event: EventFormat) -> str:
     reasons = ("flush on task switch", "remote shootdown", "local shootdown", "local mm shootdown")
     names = ", ".join(f'{{{number}, "{name}"}}' for number, name in enumerate(reasons))
-    return f'"pages=%ld reason=%s (%d)", REC->pages, REC->reason < 4 ? __print_symbolic(REC->reason, {names}) : "", REC->reason'
+    reason = f'REC->reason < 4 ? __print_symbolic(REC->reason, {names}) : ""'
+    return f'"pages=%ld reason=%s (%d)", REC->pages, {reason}, REC->reason'
 
 
 def _exit_reason(event: EventFormat, name: str) -> str:
@@ -184,9 +185,7 @@ def _kvm_entry(event: EventFormat) -> str | None:
 
 
 def _kvm_emulate_insn(event: EventFormat) -> str:
-    return (
-        '"%llx:%llx: %s%s", (u64)REC->csbase, REC->rip, __print_hex(REC->insn, REC->len), REC->failed ? " FAIL" : ""'
-    )
+    return '"%llx:%llx: %s%s", (u64)REC->csbase, REC->rip, __print_hex(REC->insn, REC->len), REC->failed ? " FAIL" : ""'
 
 
 def _fields(names: str) -> Callable[[EventFormat], bool]:
@@ -210,8 +209,17 @@ PLUGINS: dict[tuple[str, str], Callable[[EventFormat], str | None]] = {
     ("timer", "hrtimer_start"): _needs("hrtimer function expires softexpires", _hrtimer_start),
     ("timer", "hrtimer_expire_entry"): _needs("hrtimer function now", _hrtimer_expire_entry),
     **dict.fromkeys(
-        [("kmem", name) for name in
-         ("kfree", "kmalloc", "kmalloc_node", "kmem_cache_alloc", "kmem_cache_alloc_node", "kmem_cache_free")],
+        [
+            ("kmem", name)
+            for name in (
+                "kfree",
+                "kmalloc",
+                "kmalloc_node",
+                "kmem_cache_alloc",
+                "kmem_cache_alloc_node",
+                "kmem_cache_free",
+            )
+        ],
         _kmem,
     ),
     ("ftrace", "function"): _needs("ip parent_ip", _function),
@@ -252,7 +260,7 @@ def raw_body(scope: Scope, *, plain: bool = False) -> str:
 
 
 def _conversions(event: EventFormat, long_size: int) -> list[tuple[Conversion, str, bool]]:
-    """The conversions of a print fmt, the field that each prints as it is ("" for expressions), and whether 0x precedes."""
+    """The conversions of a print fmt, the field each prints as it is ("" for expressions), and whether 0x precedes."""
     for string, rest in split_print_fmt(event.print_fmt):
         try:
             pieces = parse_format_string(string)
@@ -275,7 +283,12 @@ def _conversions(event: EventFormat, long_size: int) -> list[tuple[Conversion, s
 def _plain_field(node: Node) -> str:
     while node.kind == "cast":
         node = node.kids[0]
-    if node.kind == "call" and node.value in ("__get_str", "__get_rel_str") and node.kids and node.kids[0].kind == "name":
+    if (
+        node.kind == "call"
+        and node.value in ("__get_str", "__get_rel_str")
+        and node.kids
+        and node.kids[0].kind == "name"
+    ):
         return str(node.kids[0].value)
     if node.kind == "member" and node.kids[0].kind == "name":
         return str(node.value)
