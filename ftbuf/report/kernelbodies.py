@@ -64,20 +64,6 @@ def compile_kernel_text(scope: Scope, options: KernelOptions) -> bytes:
         return compile_print_fmt(scope, options.style, fields_body(event), before=title[:-1], after=b"\n")
 
 
-def compile_kernel_body(scope: Scope, options: KernelOptions) -> bytes:
-    """As compile_kernel_text, but only what follows an event's name, with newlines in the kernel's own events alone."""
-    event = scope.event
-    own = OWN.get(event.name) if event.system == "ftrace" else None
-    try:
-        if own is not None:
-            return compile_print_fmt(scope, options.style, own(options))
-        if event.system == "synthetic":
-            scope = replace(scope, event=_as_synthetic(event, scope, options))
-        return compile_print_fmt(scope, options.style, probe_body(event))
-    except CompileError:
-        return compile_print_fmt(scope, options.style, fields_body(event))
-
-
 # -- the kernel's own events: format strings end with the newline, where the kernel prints one
 
 
