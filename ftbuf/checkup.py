@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from .container.tracedat import TraceDat
 from .engine import LOSS, STEP, EventPlan, Judge, Request, Run, Source, Window
 from .errors import DamageError, FtbufError
 from .plan import TS, fixed_length, plain_column
-from .recording import NO_TYPE, Recording
+from .recording import NO_TYPE, Pair, Recording
 from .requests import check_slots, new_select, times_request
 
 TIME_BACKWARDS = "time_backwards"  # of records: no status of a page
@@ -91,16 +92,39 @@ class _Noting(Judge):
         self.checkup.note(problem)
 
 
-def check_up(recording: Recording) -> Checkup:
+class _Readable(Recording):
+    """A recording whose formats count as none where they cannot be read: its pages still can."""
+
+    @cached_property
+    def format_index(self) -> Mapping[Pair, int]:
+        try:
+            return super().format_index
+        except FtbufError:
+            return {}
+
+    @cached_property
+    def id_index(self) -> Mapping[int, Pair]:
+        try:
+            return super().id_index
+        except FtbufError:
+            return {}
+
+
+def check_up(container: Container) -> Checkup:
     """Check every part of a recording. Nothing is raised for damage: all of it is in the result."""
-    container = recording.container
+    recording = _Readable(container)
     found = Checkup(container.path, container.kind, len(recording.buffers))
     for problem in [*container.problems, *_damaged_parts(container)]:
         found.note(problem)
-    lengths = _check_formats(recording, found)
-    for source in recording.sources():
-        found.streams += 1
-        _check_stream(recording, source, lengths, found)
+    try:
+        lengths = _check_formats(recording, found)
+        request = _length_request(recording, lengths)
+        for source in recording.sources():
+            found.streams += 1
+            if source.stream.segments or source.stream.problems:
+                _check_stream(recording, source, request, found)
+    except FtbufError as error:  # of the layout of pages, without which there are none
+        found.note(_of_error(error, "layout"))
     for event_id, count in sorted(found.unknown.items()):
         detail = f"{count} records of event id {event_id}, which has no format"
         found.note(Problem(-1, 0, UNKNOWN_EVENT, 0, "", detail))
@@ -112,7 +136,10 @@ def check_up(recording: Recording) -> Checkup:
 
 def _damaged_parts(container: Container) -> Iterator[Problem]:
     """Read every metadata text once: decompresses it, and checks that it is there."""
-    parts = {name: getattr(container, name) for name in ("kallsyms", "printk_formats", "saved_cmdlines", "saved_tgids")}
+    parts: dict[str, Callable[[], object]] = {
+        "event formats": container.format_index, "kallsyms": container.kallsyms,
+        "printk_formats": container.printk_formats, "saved_cmdlines": container.saved_cmdlines,
+        "saved_tgids": container.saved_tgids}
     if isinstance(container, TraceDat):
         parts |= {"modules": container.modules, "btf": container.btf, "text": lambda: container.text}
     for name, read in parts.items():
@@ -127,17 +154,11 @@ def _of_error(error: FtbufError, what: str) -> Problem:
     return Problem(-1, offset, status, 0, "", f"{what}: {error}")
 
 
-def _check_formats(recording: Recording, found: Checkup) -> dict[tuple[str, str], int]:
+def _check_formats(recording: Recording, found: Checkup) -> dict[Pair, int]:
     """Parse every format; the fixed length of records of each event."""
     lengths = {}
-    try:
-        events = list(recording.format_index)
-        recording.id_index  # noqa: B018 (read for its errors)
-    except FtbufError as error:
-        found.note(_of_error(error, "event formats"))
-        return {}
-    found.formats = len(events)
-    for system, event in events:
+    found.formats = len(recording.format_index)
+    for system, event in recording.format_index:
         try:
             lengths[system, event] = fixed_length(recording.format(system, event))
         except FtbufError as error:
@@ -148,8 +169,8 @@ def _check_formats(recording: Recording, found: Checkup) -> dict[tuple[str, str]
 # ---- streams ----
 
 
-def _check_stream(recording: Recording, source: Source, lengths: dict[tuple[str, str], int], found: Checkup) -> None:
-    run = _Steps(source, _length_request(recording, lengths), found)
+def _check_stream(recording: Recording, source: Source, request: Request, found: Checkup) -> None:
+    run = _Steps(source, request, found)
     for columns in run:
         ids, counts = np.unique(columns[0][IDS].values, return_counts=True)
         found.unknown.update(dict(zip(ids.tolist(), counts.tolist(), strict=True)))
@@ -178,14 +199,14 @@ class _Steps(Run):
             yield self.take()
 
 
-def _length_request(recording: Recording, lengths: dict[tuple[str, str], int]) -> Request:
+def _length_request(recording: Recording, lengths: dict[Pair, int]) -> Request:
     """No columns but the ids of unknown events: the core compares lengths."""
     big = recording.container.big_endian
-    offset, size = (recording.common_place("common_type") if lengths else None) or NO_TYPE
+    offset, size = recording.common_place("common_type") or NO_TYPE
     ids = plain_column(IDS, (_core.OP_SCALAR, 0, size, 4, 0, offset, size, None), np.uint32)
     plans = [EventPlan(offset + size, big, [ids])]
     select = new_select(recording, fill=0)
-    for number, pair in recording.id_index.items() if lengths else ():
+    for number, pair in recording.id_index.items():
         select.slot_of[number] = len(plans)
         plans.append(EventPlan(lengths.get(pair, 0), big, []))
     n = check_slots(len(plans))

@@ -7,6 +7,7 @@ import re
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +18,7 @@ from .blktrace import BLKTRACE, USER_STACK, blktrace_format, blktrace_id
 from .clock import IDENTITY, Correction
 from .container.model import Buffer, Container
 from .engine import AbiSpec, Source
-from .errors import ColumnNotFoundError, EventNotFoundError
+from .errors import ColumnNotFoundError, EventNotFoundError, FormatError
 from .formats import Abi, EventFormat, parse_format, parse_header_page
 from .learn import learn_comms, learn_tgids
 from .names import Comms, Symbols, Tgids, parse_cmdlines, parse_printk_formats, parse_tgids
@@ -70,9 +71,10 @@ class Recording:
 
     @cached_property
     def common_format(self) -> EventFormat | None:
-        """Any event's format: where the common fields are, which all events share."""
+        """Any event's format that can be read: where the common fields are, which all events share."""
         for key in self.format_index:
-            return self.format(*key)
+            with suppress(FormatError):
+                return self.format(*key)
         return None
 
     def common_place(self, name: str) -> tuple[int, int] | None:

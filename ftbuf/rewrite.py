@@ -26,8 +26,9 @@ from .recording import Recording
 from .requests import slots_request
 from .trace import Selection, Trace, check_names
 
-PAGES = 256  # sub-buffers per call into C: bounds what is held in memory
+STEP_BYTES = 1 << 20  # of sub-buffers per call into C: bounds what is held in memory
 MAX_PARTS = 10_000
+MAX_SHARED = 1 << 20  # no kernel has larger sub-buffers (K:ring_buffer.c RB_WRITE_MASK)
 
 
 @dataclass(slots=True)
@@ -207,6 +208,8 @@ class Rewriter:
                 chosen.append(replace(buffer, streams=streams))
         if self.version == 6 and chosen:
             size = max(buffer.subbuf_size for buffer in chosen)
+            if size > MAX_SHARED and any(buffer.subbuf_size < size for buffer in chosen):
+                raise UnsupportedError(f"version 6 has one sub-buffer size for all buffers: {size} bytes are too many")
             chosen = [replace(b, subbuf_size=size, header_page=with_subbuf_size(b.header_page, size)) for b in chosen]
         return chosen
 
@@ -303,9 +306,10 @@ class _Packer:
 
     def run(self, piece: Piece, judge: Judge, written: Written) -> Iterator[memoryview]:
         driver = Driver([self.source], [piece], judge)
+        pages = max(STEP_BYTES // self.source.abi[0], 1)
         driver.feed(self)
         while not self.at_end:
-            more = self.core.step(PAGES)
+            more = self.core.step(pages)
             driver.check(self)
             yield self.take()
             if not more:

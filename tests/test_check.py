@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import random
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -30,7 +32,7 @@ def payload(n: int = 1) -> bytes:
 def checked(source):
     container = open_container(source)
     try:
-        return check_up(Recording(container))
+        return check_up(container)
     finally:
         container.close()
 
@@ -206,3 +208,47 @@ def test_stat_command(capsys):
     rows = json.loads(capsys.readouterr().out)
     assert [row["cpu"] for row in rows] == [0, 1]
     assert all(row["events"] == row["kernel"]["entries"] and row["events_per_second"] > 0 for row in rows)
+
+
+# ---- damage anywhere ----
+
+
+def test_pages_are_checked_where_formats_cannot_be_read():
+    data = bytearray(build(GOOD.finish(), DEFECTS["record_cut"], compression="zlib"))
+    at = open_container(bytes(data))._sections[18]  # event formats
+    data[at + 24:at + 32] = b"\xff" * 8
+    found = checked(bytes(data))
+    assert found.counts["record_cut"] == 1
+    assert found.counts["bad_compression"] == 1
+    assert found.unknown == {7: 3}
+
+
+def test_one_bad_format_does_not_hide_the_others():
+    data = build(GOOD.finish(), formats=[b"name: bad\nID: 8\nformat:\n\tfield:int a;\n", FORMAT])
+    assert dict(checked(data).counts) == {"bad_metadata": 1}
+    with ftbuf.open(data) as trace:
+        assert trace["one"].arrays(["a"])["a"].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(("version", "compression"), [(6, "none"), (7, "none"), (7, "zlib"), (7, "zstd")])
+def test_random_damage_is_found_and_never_raised(version, compression):
+    """What can be opened can be checked; what can be split is whole afterwards."""
+    rng = random.Random(version + len(compression))
+    stream = b"".join(Page(ABI, 1000 * n).data(0, payload(n)).finish(missed=n % 5 == 0, stored=n) for n in range(1, 9))
+    data = build(stream, stream, version=version, compression=compression, kallsyms=b"ffff T x\n")
+    for _ in range(60):
+        damaged = bytearray(data)
+        for _ in range(rng.randrange(1, 6)):
+            damaged[rng.randrange(len(damaged))] = rng.choice((0, 255, rng.randrange(256)))
+        if rng.random() < 0.3:
+            del damaged[rng.randrange(len(damaged)):]
+        try:
+            container = open_container(bytes(damaged))
+        except ftbuf.FtbufError:
+            continue
+        check_up(container)
+        out = io.BytesIO()
+        with suppress(ftbuf.FtbufError):  # metadata that cannot be read
+            ftbuf.split(bytes(damaged), out, errors="skip")
+            assert set(checked(out.getvalue()).counts) <= {
+                "time_backwards", "unknown_event", "record_short", "bad_metadata"}

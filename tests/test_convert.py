@@ -6,6 +6,7 @@ import io
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -186,3 +187,37 @@ def test_links_and_devices_stay(tmp_path):
         ftbuf.convert(EXAMPLE, tmp_path / "pipe")
     os.close(reader)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["link", "pipe", "real"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
+@pytest.mark.parametrize("compression", ["none", "zstd"])
+def test_memory_is_bounded(tmp_path, compression):
+    """A recording of 48 MB takes a few MB to convert and to split."""
+    abi = make_abi()
+    page = bytearray(pages_of(abi, *payloads(170))[:4096])
+    source = write_tracefs(tmp_path / "dir", abi, [FORMAT], {0: b""})
+    with open(source / "per_cpu" / "cpu0" / "trace_pipe_raw", "wb") as file:
+        for n in range(12_000):
+            page[:8] = (1_000_000 * n).to_bytes(8, "little")
+            file.write(page)
+    code = f"""
+import ftbuf
+def peak():
+    return sum(int(l.split()[1]) for l in open("/proc/self/status") if l.startswith(("RssAnon:",)))
+most = 0
+from ftbuf import rewrite
+run = rewrite._Packer.run
+def watched(self, *arguments):
+    global most
+    for pages in run(self, *arguments):
+        most = max(most, peak())
+        yield pages
+rewrite._Packer.run = watched
+before = peak()
+ftbuf.convert({str(source)!r}, {str(tmp_path / "out")!r}, compression={compression!r})
+ftbuf.split({str(source)!r}, {str(tmp_path / "out")!r}, pids=range(0, 200, 2), compression={compression!r})
+print(most - before)
+"""
+    environment = {**os.environ, "PYTHONPATH": str(Path(ftbuf.__file__).parent.parent)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert int(done.stdout) < 24 << 10  # kB

@@ -9,7 +9,6 @@ from ..checkup import Checkup, Loss, check_up
 from ..container import open_container
 from ..engine import describe
 from ..errors import FtbufError
-from ..recording import Recording
 from .common import as_json
 
 NAME = "check"
@@ -34,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
                 print(as_json({"path": path, "damaged": True, "error": str(error)}))
             continue
         try:
-            found = check_up(Recording(container))
+            found = check_up(container)
         finally:
             container.close()
         damaged |= found.damaged

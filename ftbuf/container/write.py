@@ -21,6 +21,7 @@ from .pages import with_subbuf_size
 from .tracedat import COMPRESSED, MAGIC, TraceDat
 
 PAGES_IN_CHUNK = 10  # TC:lib/trace-cmd/trace-compress.c
+MAX_NR_CPUS = 8192  # K:arch/x86/Kconfig NR_CPUS; a damaged file may state more
 _VERSIONS = {"none": "", "zlib": "1.2.13", "zstd": "1.5.4"}
 _PARTS = (OptionId.HEADER_INFO, OptionId.FTRACE_EVENTS, OptionId.EVENT_FORMATS, OptionId.KALLSYMS, OptionId.PRINTK,
           OptionId.CMDLINES)
@@ -74,7 +75,7 @@ def write_tracedat(dest: Any, container: Container, *, version: int = 7, compres
 
 
 def _replace(path: str, write: Callable[[IO[bytes]], None]) -> None:
-    """Write beside `path`, then rename: a source that is mapped from the same path stays whole. Devices are written to."""
+    """Write beside `path`, then rename: a source that is mapped from the same path stays whole. Devices stay devices."""
     path = os.path.realpath(path)
     if os.path.exists(path) and not os.path.isfile(path):
         with open(path, "wb") as file:
@@ -106,6 +107,11 @@ def _short_uname(text: str) -> str:
     """What trace-cmd stores: sysname, nodename, release and machine, of a longer ``uname -a``."""
     words = text.removesuffix(" GNU/Linux").split()
     return " ".join([*words[:3], words[-1]]) if len(words) > 4 else text
+
+
+def selected(clock: str) -> bytes:
+    """As a ``trace_clock`` text shows the clock in use."""
+    return f"[{clock}]".encode("utf-8", "surrogateescape")
 
 
 class _Writer:
@@ -144,7 +150,8 @@ class _Writer:
 
     def cpu_count(self) -> int:
         stated = self.container.cpu_count if isinstance(self.container, TraceDat) else 0
-        return max([stated, *(1 + stream.cpu for buffer in self.buffers for stream in buffer.streams)])
+        there = [1 + stream.cpu for buffer in self.buffers for stream in buffer.streams]
+        return max([stated if stated <= MAX_NR_CPUS else 0, *there])
 
     def start(self, version: int) -> None:
         container = self.container
@@ -204,7 +211,7 @@ class _Writer:
 
     def clock_text(self) -> bytes:
         clock = self.buffers[0].clock if self.buffers else "local"
-        return self.container.tracing_file("trace_clock") or f"[{clock}]\n".encode()
+        return self.container.tracing_file("trace_clock") or selected(clock) + b"\n"
 
     # -- version 6 ---------------------------------------------------------------------------------------------------
 
@@ -239,7 +246,7 @@ class _Writer:
         self.put(b"flyrecord\0")
         table = self.here
         self.put(bytes(16 * cpus))
-        self.put(self.sized("Q", f"[{buffer.clock if buffer else 'local'}]".encode()))
+        self.put(self.sized("Q", selected(buffer.clock if buffer else "local")))
         streams = {stream.cpu: stream for stream in buffer.streams} if buffer else {}
         for cpu in range(cpus):
             self.align(self.subbuf_size)
