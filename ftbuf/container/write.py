@@ -75,7 +75,7 @@ def write_tracedat(dest: Any, container: Container, *, version: int = 7, compres
 
 
 def _replace(path: str, write: Callable[[IO[bytes]], None]) -> None:
-    """Write beside `path`, then rename: a source that is mapped from the same path stays whole. Devices stay devices."""
+    """Write beside `path`, then rename: a source that is mapped from the same path stays whole. Devices stay."""
     path = os.path.realpath(path)
     if os.path.exists(path) and not os.path.isfile(path):
         with open(path, "wb") as file:
