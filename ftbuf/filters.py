@@ -375,6 +375,7 @@ class _Resolver:
 
     def compare_texts(self, operation: str, left: Value, right: Value, term: Term) -> Node:
         """What is not two numbers: a string, a name of a number, a symbol."""
+        self.values.check_comparable(left, term.kids[0].position)
         if right.text is None:
             kid = term.kids[1]
             raise Unknown(right.problem("a text"), kid.position, name=right.unknown_name, known=right.is_known)

@@ -57,10 +57,10 @@ _TOKEN = re.compile(
     re.X | re.S | re.A,
 )
 _QUOTED = r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'"""
-_BRACKETS = r"\[\^?\]?(?:\[[:.=][^\]]*\]|[^\]])*\]"
+_BRACKETS = r"\[\^?\]?(?:\[[:.=][^\]]{0,20}\]|[^\]]){0,255}\]"  # bounded: many that are not closed take time
 # What may stand around the colon that ends the events.
-_PIECES = re.compile(rf"{_QUOTED}|{_BRACKETS}|\{{[^}}]*\}}|\\.|.", re.S)
-# Text that has no colon and can be no condition.
+_PIECES = re.compile(rf"{_QUOTED}|{_BRACKETS}|\{{[^}}]{{0,4096}}\}}|\\.|.", re.S)
+# Text that can be no condition: "sched_switch", "sched:sched_switch", but not "sched_switch: prev_pid".
 _EVENTS_ALONE = re.compile(rf"\s*(?:{_BRACKETS}|\\.|[\w.*^$/,:]|(?<=,)\s+|\s+(?=,))+\s*", re.S)
 _NUMBER = re.compile(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|0[0-7]*|[1-9][0-9]*)([uUlL]{0,3})")
 _CPU_RANGE = re.compile(r"\s*(\d{1,6})(?:-(\d{1,6}))?\s*")
@@ -142,7 +142,7 @@ def parse_rule(text: str) -> Rule:
     if len(text) > MAX_TEXT:
         raise FilterError(f"a filter of {len(text)} characters; at most {MAX_TEXT}", position=MAX_TEXT)
     colon = _colon(text)
-    if colon is None and _EVENTS_ALONE.fullmatch(text):
+    if _EVENTS_ALONE.fullmatch(text) and not text.rstrip().endswith(":"):
         return Rule(text, tuple(_events(text, len(text))), None)
     events = None if colon is None else tuple(_events(text, colon))
     start = 0 if colon is None else colon + 1

@@ -188,7 +188,7 @@ class EventValues:
         is_number = found.kind is Kind.SCALAR and found.where is Where.INLINE
         if term.method == "ustring" and is_number:
             raise Unknown("memory of a user's process is not in a recording", term.position, known=2)
-        if term.method == "function" and not is_number:
+        if term.method == "function" and not (is_number and found.size == self.scope.long_size):
             raise Unknown(f"{found.name} is not an address", term.position, known=2)
         node = Node("field", found, const=False) if is_number else None
         return Value(node, found, method=term.method if is_number else "")
@@ -212,6 +212,11 @@ class EventValues:
 
     # -- texts
 
+    def check_comparable(self, value: Value, position: int) -> None:
+        """Arrays, masks and structs are not compared with texts or numbers."""
+        if value.field is not None and value.node is None and value.field.kind is not Kind.STRING:
+            raise Unknown(value.problem("a number or a string"), position, known=2)
+
     def text_test(self, test: TextTest, left: Value, right: Value, term: Term) -> Node:
         """A string, the name of a task, or what a number is called."""
         if left.is_comm:
@@ -219,7 +224,7 @@ class EventValues:
         if left.field is not None and left.field.kind is Kind.STRING:
             return Node("text_test", (left.field, test), const=False)
         if left.node is None:
-            raise Unknown(left.problem("a number or a string"), term.kids[0].position, known=left.is_known)
+            raise Unknown(left.problem("a number or a string"), term.kids[0].position, known=2)
         if left.method != "function":
             named = self._name_test(test, left, right)
             if named is not None:
