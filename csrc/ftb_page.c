@@ -466,10 +466,15 @@ static int64_t time_at(const ftb_abi *abi, const ftb_clock *clock, const uint8_t
     return corrected(clock, ftb_load64(data + index * abi->subbuf_size, abi->big_endian));
 }
 
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 static int64_t median(int64_t a, int64_t b, int64_t c)
 {
-    int64_t low = a < b ? a : b, high = a < b ? b : a;
-    return c < low ? low : c > high ? high : c;
+    int64_t low = least(a, b), high = a < b ? b : a;
+    return c < low ? low : least(c, high);
 }
 
 static size_t page_count(const ftb_abi *abi, size_t size)
@@ -484,9 +489,15 @@ int64_t ftb_page_time(const ftb_abi *abi, const ftb_clock *clock, const uint8_t 
     if (index >= pages)
         return INT64_MAX;
     int64_t own = time_at(abi, clock, data, index);
-    if (index == 0 || index + 1 >= pages)
+    if (pages == 1)
         return own;
-    return median(time_at(abi, clock, data, index - 1), own, time_at(abi, clock, data, index + 1));
+    /* the ends, too, must not be out of order: what a search looks at last would mislead it most */
+    if (index == 0)
+        return least(own, time_at(abi, clock, data, 1));
+    int64_t before = time_at(abi, clock, data, index - 1);
+    if (index + 1 == pages)
+        return own < before ? before : own;
+    return median(before, own, time_at(abi, clock, data, index + 1));
 }
 
 size_t ftb_find_page(const ftb_abi *abi, const ftb_clock *clock, const uint8_t *data, size_t size, int64_t ts)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import warnings
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,6 +23,7 @@ PROBLEM = np.dtype([("offset", "u8"), ("bytes", "u8"), ("stream", "u4"), ("statu
 LOSS = np.dtype([("before", "i8"), ("after", "i8"), ("count", "i8"), ("stream", "u4"), ("unused", "u4")])
 CUT = frozenset({"truncated", "page_short", "page_cut"})  # statuses of an input that ends too early
 STEP = 1 << 20  # records per call into C: between calls signals are seen
+TRIES = 16  # damaged segments that a search by time gets around
 THREAD_BYTES = 16 << 20  # a thread's share below which starting it does not pay
 
 AbiSpec = tuple[int, int, int, int, int, int, int]
@@ -123,23 +125,36 @@ class Clip:
         except DamageError:
             return None  # met again, and reported, when it is decoded
 
-    def segment_time(self, index: int) -> int | None:
-        pages = self.pages(index)
-        return None if pages is None or not len(pages) else self.walker.page_time(pages, 0)
+    def segment_time(self, index: int) -> int:
+        """When a segment begins; one that cannot be read counts as its left neighbour."""
+        for at in range(index, max(index - TRIES, -1), -1):
+            pages = self.pages(at)
+            if pages is not None and len(pages):
+                time: int = self.walker.page_time(pages, 0)
+                return time
+        return -(1 << 63)
 
-    def first_segment_after(self, ts: int) -> int:
-        """Index of the first segment that begins after ts; one that cannot be read counts as its left neighbour."""
-        low, high = 0, self.count
-        while low < high:
-            middle = (low + high) // 2
-            at, time = middle, None
-            while at >= low and (time := self.segment_time(at)) is None:
-                at -= 1
-            if time is None or time <= ts:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+    def search(self, ts: int, low: int, high: int) -> int:
+        """Index of the first segment of low to high that begins after ts."""
+        return bisect_right(range(high), ts, low, key=self.segment_time)
+
+    def first_after(self, ts: int) -> int:
+        """The same of all; where times contradict one another (one of them is damaged), rather too early."""
+        found = self.search(ts, 0, self.count)
+        for _ in range(TRIES):
+            if found < 2 or self.segment_time(found - 2) <= ts:
+                break
+            found = self.search(ts, 0, found - 2)
+        return found
+
+    def last_after(self, ts: int) -> int:
+        """The same of all; where times contradict one another, rather too late."""
+        found = self.search(ts, 0, self.count)
+        for _ in range(TRIES):
+            if found + 1 >= self.count or self.segment_time(found + 1) > ts:
+                break
+            found = self.search(ts, found + 2, self.count)
+        return found
 
     def piece(self, start: int | None, end: int | None) -> Piece:
         """Sub-buffers that can hold records of start <= ts < end; one more on each side, in case the nearest is bad."""
@@ -148,13 +163,13 @@ class Clip:
         skip, stop = 0, None
         last = self.count
         if start is not None and self.count:
-            first = max(self.first_segment_after(start) - 1, 0)
+            first = max(self.first_after(start) - 1, 0)
             if (pages := self.pages(first)) is not None:
-                skip = max(self.walker.find_page(pages, start) - 2, 0) * subbuf
+                skip = max(self.walker.find_page(pages, start) - 3, 0) * subbuf
             if first > 0 and skip == 0:
                 first -= 1
         if end is not None and self.count:
-            last = min(self.first_segment_after(end - 1), self.count)
+            last = self.last_after(end - 1)
             if last > 0 and (pages := self.pages(last - 1)) is not None:
                 stop = (self.walker.find_page(pages, end - 1) + 1) * subbuf
             if last < self.count and stop is not None and pages is not None and stop >= len(pages):
@@ -420,6 +435,21 @@ def time_at(finder: Clip, piece: Piece, offset: int) -> int | None:
     return None
 
 
+def meet(source: Source, piece: Piece, after: Piece) -> bool:
+    """Whether two pieces of a stream share a sub-buffer.
+
+    Where all neighbours do, and no part saw the clock step back, it nowhere does, and no sub-buffer was left out.
+    """
+    segments = source.stream.segments
+    if not len(segments):
+        return True
+    if piece.last == 0 or after.first >= len(segments):
+        return False
+    starts = list(accumulate((s.size for s in segments), initial=0))
+    stop = segments[piece.last - 1].size if piece.stop is None else min(piece.stop, segments[piece.last - 1].size)
+    return starts[after.first] + after.start < starts[piece.last - 1] + stop
+
+
 def in_threads(sources: Sequence[Source], window: Window, make: MakeRequest, judge: Judge,
                cuts: list[int]) -> list[list[dict[str, ColumnData]]] | None:
     """One part of the time range a thread. None when a clock stepped back: a cut by time would misplace records."""
@@ -430,6 +460,9 @@ def in_threads(sources: Sequence[Source], window: Window, make: MakeRequest, jud
 
     with ThreadPoolExecutor(len(runs)) as pool:
         list(pool.map(lambda run: run.to_end(), runs))
+    if not all(meet(source, run.pieces[i], after.pieces[i]) for run, after in pairwise(runs)
+               for i, source in enumerate(sources)):
+        return None
     if any(stats[6] for run in runs for stats in run.decoder.stream_stats()):
         return None
     for problem in sorted({p for run in runs for p in run.judge.problems}, key=lambda p: (p.buffer, p.cpu, p.offset)):

@@ -77,6 +77,7 @@ class TraceDat:
     abi: Abi = field(default_factory=make_abi)
     version: int = 7
     compression: str = "none"  # "none", "zlib", "zstd": version 7 only
+    chunk_pages: int = PAGES_IN_CHUNK
     long_size: int | None = None  # of the recording user space: the kernel's unless given
     header_page: bytes | None = None
     header_event: bytes | None = None
@@ -277,7 +278,7 @@ class _Writer:
         if self.spec.compression == "none":
             self.put_bytes(pages, mark)
             return
-        size = PAGES_IN_CHUNK * b.subbuf_size
+        size = self.spec.chunk_pages * b.subbuf_size
         chunks = [pages[i : i + size] for i in range(0, len(pages), size)]
         self.put(len(chunks), 4, f"{mark}.chunks")
         for i, chunk in enumerate(chunks):

@@ -247,7 +247,14 @@ def steady(draw):
         values = [event(STEADY, abi, n=n + i, s=f"s{i % 3}", common_pid=i % 4) for i in range(count)]
         pages[cpu] = pages_of(abi, *values, ts=1000 + draw(st.integers(0, 500)), step=step)
         n += count
-    return abi, pages, built(abi, [STEADY], [BufferSpec("", pages, subbuf_size=256)]).data
+    options = draw(
+        st.sampled_from([{}, {"compression": "zlib", "chunk_pages": 3}, {"compression": "zlib", "chunk_pages": 1}])
+    )
+    return abi, pages, options
+
+
+def file_of(abi: Abi, pages: dict[int, bytes], options: dict) -> bytes:
+    return built(abi, [STEADY], [BufferSpec("", pages, subbuf_size=abi.subbuf_size)], **options).data
 
 
 def numbers(table) -> list[tuple]:
@@ -257,7 +264,7 @@ def numbers(table) -> list[tuple]:
 @given(steady(), st.data())
 def test_windows(drawn, data):
     """A window is what a filter of everything would keep, by tables, records and losses alike."""
-    _, _, file = drawn
+    file = file_of(*drawn)
     bounds = st.one_of(st.none(), st.integers(900, 4500))
     start, end, pids = data.draw(bounds), data.draw(bounds), data.draw(st.one_of(st.none(), st.sets(st.integers(0, 5))))
     cpus = data.draw(st.one_of(st.none(), st.sets(st.integers(0, 3))))
@@ -277,10 +284,33 @@ def test_windows(drawn, data):
         assert (window.start, window.end) == ((want[0][0], want[-1][0]) if want else (None, None))
 
 
+@given(steady(), st.data())
+def test_windows_around_a_damaged_page(drawn, data):
+    """A page whose time stamp lies hides no record of another page from a window, nor from threads."""
+    abi, pages, options = drawn
+    cpu = data.draw(st.sampled_from(sorted(pages)))
+    page = data.draw(st.integers(0, len(pages[cpu]) // abi.subbuf_size - 1))
+    liar = data.draw(st.one_of(st.integers(0, 5000), st.sampled_from([0, 1 << 62, (1 << 64) - 1])))
+    whole = bytearray(pages[cpu])
+    at = page * abi.subbuf_size
+    whole[at : at + 8] = pack(abi, liar, 8)
+    changed = pages | {cpu: bytes(whole)}
+    file = file_of(abi, changed, options)
+    start, end = sorted(data.draw(st.lists(st.integers(900, 4500), min_size=2, max_size=2)))
+    honest = ref.decode_stream(bytes(whole[:at] + whole[at + abi.subbuf_size :]), abi, {STEADY.id: STEADY}).rows
+    want = {r.values["n"] for r in honest if start <= r.ts < end}
+    with ftbuf.open(file) as trace:
+        everything = numbers(trace["steady"].table())
+        found = numbers(trace.window(start, end)["steady"].table())
+        assert want <= {row[3] for row in found if row[1] == cpu}
+        assert set(found) <= {row for row in everything if start <= row[0] < end}
+        assert sorted(numbers(trace["steady"].table(threads=3))) == sorted(everything)
+
+
 @given(steady(), st.integers(1, 5), st.integers(1, 400))
 def test_threads_and_steps(drawn, threads, step):
     """The number of threads and the size of steps change nothing; order="cpu" only the order."""
-    _, _, file = drawn
+    file = file_of(*drawn)
     with ftbuf.open(file) as trace:
         view = trace["steady"]
         want = numbers(view.table())
