@@ -523,10 +523,14 @@ cdef class Record:
         """The record's bytes, a copy; fields start at offset 0."""
         return PyBytes_FromStringAndSize(<const char *>self.data, self.size)
 
+    def missing(self, name):
+        """What ``record[name]`` is where the format has no such field: an error, unless a subclass knows better."""
+        raise self.info.context.no_such_field(self.info.format, name)
+
     def __getitem__(self, name):
         cdef FieldReader reader = self.info.readers.get(name)
         if reader is None:
-            raise self.info.context.no_such_field(self.info.format, name)
+            return self.missing(name)
         return reader.read(self.data, self.size)
 
 

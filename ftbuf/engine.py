@@ -7,7 +7,7 @@ import warnings
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, islice, pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -315,7 +315,8 @@ class Run:
         return np.array(pids, np.int32), offset, width
 
     def set_plans(self) -> None:
-        plans = [(p.min_len, int(p.big_endian), [c.op for c in p.columns], p.file) for p in self.request.plans]
+        plans = [(p.min_len, int(p.big_endian), [op for c in p.columns for op in c.ops], p.file)
+                 for p in self.request.plans]
         self.decoder.set_plans(self.request.plan_of_slot, plans)
 
     def step(self, max_records: int) -> bool:
@@ -334,7 +335,8 @@ class Run:
         taken = []
         for i, plan in enumerate(self.request.plans):
             _, memory = self.decoder.take(i)
-            taken.append({c.name: c.finish(*m) for c, m in zip(plan.columns, memory, strict=True)})
+            pieces = iter(memory)
+            taken.append({c.name: c.finish(*chain.from_iterable(islice(pieces, len(c.ops)))) for c in plan.columns})
         if self.request.tables is None:
             return taken
         return [interleaved([taken[i] for i in t.plans], TS, t.names) if len(t.plans) > 1 else taken[t.plans[0]]

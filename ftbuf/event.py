@@ -33,6 +33,10 @@ class Event(Record):
         comm: str = self.info.context.comm(self.pid)
         return comm
 
+    def missing(self, name: str) -> Any:
+        """The value of a derived column (see ftbuf/derived.py): what was asked for is no field of the format."""
+        return self.info.context.derived(self, name)
+
     def keys(self) -> list[str]:
         """Names of the event's own fields."""
         return [f.name for f in self.format.own_fields]

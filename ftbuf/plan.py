@@ -37,7 +37,16 @@ class ColumnPlan:
 
     name: str
     op: Op
-    finish: Callable[[Any, Any], ColumnData]
+    finish: Callable[..., ColumnData]  # takes the two pieces of memory of each op
+    more: tuple[Op, ...] = ()  # a derived column is made of what several ops give
+
+    @property
+    def ops(self) -> tuple[Op, ...]:
+        return (self.op, *self.more)
+
+    def of_nothing(self) -> ColumnData:
+        """The column without rows: what it is like."""
+        return self.finish(*[b""] * (2 * len(self.ops)))
 
 
 class CommCodes:
@@ -81,6 +90,7 @@ class Names:
     comms: CommCodes
     buffers: list[str]
     events: list[str]
+    derived: Callable[[EventFormat, str], ColumnPlan | None] = lambda fmt, name: None  # columns that no format has
 
 
 def fixed_size(field: Field) -> int:
@@ -189,6 +199,7 @@ def column_names(fmt: EventFormat, names: Names) -> list[str]:
 def column_plan(fmt: EventFormat, name: str, names: Names) -> ColumnPlan:
     field = next((f for f in fmt.fields if f.name == name), None)
     plan = field_column(field, name) if field is not None else header_column(name, fmt, names)
+    plan = names.derived(fmt, name) if plan is None else plan
     if plan is None:
         raise ColumnNotFoundError(near_names(f"column of {fmt.name}", name, column_names(fmt, names)))
     return plan

@@ -78,7 +78,9 @@ class RawPages(Container):
 
 
 class RawRecording(Recording):
-    """A Recording whose formats are given parsed."""
+    """A Recording whose formats are given parsed, all of them."""
+
+    _blktrace_id = None
 
     def format(self, system: str, event: str) -> EventFormat:
         container: Any = self.container

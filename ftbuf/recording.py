@@ -8,7 +8,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,13 @@ from . import _core
 from .blktrace import BLKTRACE, USER_STACK, blktrace_format, blktrace_id
 from .clock import IDENTITY, Correction
 from .container.model import Buffer, Container
+from .derived import Derived, Sources, derived_columns
 from .engine import AbiSpec, Source
 from .errors import ColumnNotFoundError, EventNotFoundError, FormatError
 from .formats import Abi, EventFormat, parse_format, parse_header_page
 from .learn import learn_comms, learn_tgids
 from .names import Comms, Symbols, Tgids, parse_cmdlines, parse_printk_formats, parse_tgids
-from .plan import CommCodes, Names, column_names, reader
+from .plan import ColumnPlan, CommCodes, Names, column_names, reader
 from .table import near_names
 
 NO_TYPE = (0, 2)  # where common_type is when no format says otherwise
@@ -249,7 +250,32 @@ class Recording:
     @cached_property
     def names(self) -> Names:
         comms = CommCodes(self.comms, self.known_comms.__getitem__)
-        return Names(comms, [b.name for b in self.buffers], [])
+        return Names(comms, [b.name for b in self.buffers], [], self._derived_plan())
+
+    def _derived_plan(self) -> Callable[[EventFormat, str], ColumnPlan | None]:
+        """What makes derived columns, without holding the recording: see _learner."""
+        me = weakref.ref(self)
+
+        def plan(fmt: EventFormat, name: str) -> ColumnPlan | None:
+            recording = me()
+            found = recording.derived(fmt).get(name) if recording is not None else None
+            return None if found is None else found.plan(name)
+
+        return plan
+
+    def derived(self, fmt: EventFormat) -> dict[str, Derived]:
+        """The columns of an event that its format does not have."""
+        return derived_columns(fmt, self.text_sources)
+
+    @cached_property
+    def text_sources(self) -> Sources:
+        me = weakref.ref(self)
+
+        def here(name: str) -> Any:
+            return getattr(me(), name)
+
+        return Sources(self.container.big_endian, self.abi.long_size, partial(here, "printk_formats"),
+                       partial(here, "symbols"), partial(here, "correction"))
 
     # ---- columns and records ----
 
@@ -283,6 +309,8 @@ class EventContext:
     """What an Event asks of the layers above the core."""
 
     def __init__(self, recording: Recording, buffers: Sequence[str] | None = None) -> None:
+        self._recording = recording
+        self._derived: dict[Pair, dict[str, Derived]] = {}
         self._comms = recording.known_comms
         self._buffers = recording.names.buffers if buffers is None else buffers
 
@@ -290,7 +318,19 @@ class EventContext:
         return self._comms[pid]
 
     def no_such_field(self, fmt: EventFormat, name: str) -> ColumnNotFoundError:
-        return ColumnNotFoundError(near_names(f"field of {fmt.name}", name, [f.name for f in fmt.fields]))
+        known = [*(f.name for f in fmt.fields), *self._derived.get((fmt.system, fmt.name), ())]
+        return ColumnNotFoundError(near_names(f"field of {fmt.name}", name, known))
+
+    def derived(self, record: Any, name: str) -> Any:
+        """The value of a derived column of a record."""
+        fmt: EventFormat = record.format
+        pair = (fmt.system, fmt.name)
+        if pair not in self._derived:
+            self._derived[pair] = self._recording.derived(fmt)
+        column = self._derived[pair].get(name)
+        if column is None:
+            raise self.no_such_field(fmt, name)
+        return column.value(record)
 
     def line(self, event: Any) -> str:
         """comm-pid [cpu] time: event: name=value ..."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -86,7 +87,7 @@ def check_columns(columns: Sequence[str]) -> list[str]:
 def file_plan(recording: Recording, i: int, fmt: EventFormat, names: Sequence[str]) -> list[ColumnPlan]:
     """An event's columns in one file."""
     file = recording.files[i]
-    known = Names(file.names.comms, recording.names.buffers, [])
+    known = replace(file.names, buffers=recording.names.buffers)
     try:
         return event_plan(fmt, names, known)
     except ColumnNotFoundError as error:
@@ -109,7 +110,7 @@ def joint_table(places: list[int], plans: list[EventPlan], names: list[str]) -> 
 
 
 def agree(columns: Sequence[ColumnPlan]) -> bool:
-    first, *others = [c.finish(b"", b"") for c in columns]
+    first, *others = [c.of_nothing() for c in columns]
     return all(first.agrees(other) for other in others)
 
 
@@ -128,7 +129,7 @@ def row_bytes(recording: Recording, pair: Pair, columns: Columns) -> int:
     """About how much memory a row takes: columns of varying length count with a guess."""
     sizes = {_core.OP_FIXED: 6, _core.OP_SCALAR: 3}  # places in an op where its size stands
     plans = events_request(recording, [(pair, columns)]).plans
-    ops = [c.op for c in plans[0].columns]
+    ops = [op for c in plans[0].columns for op in c.ops]
     return sum(op[sizes[op[0]]] if op[0] in sizes else VARYING if op[0] == _core.OP_LIST else CODE for op in ops) or 1
 
 
