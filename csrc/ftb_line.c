@@ -189,10 +189,10 @@ int ftb_line_plan_supported(const ftb_line_plan *plan)
 
 /* ---- lines ---- */
 
-static int is_for_this_loop(const ftb_line_plan *plan, const ftb_batch *b, uint32_t k)
+static int is_for_this_loop(const ftb_line_plan *plan, const ftb_line_state *state, const ftb_batch *b, uint32_t k)
 {
     uint16_t slot = ftb_slot(b, k);
-    return !ftb_is_after_loss(b, k) && slot < plan->n_slots && plan->bodies[slot] != NULL && b->ts[k] >= plan->start && b->ts[k] >= 0;
+    return state->begun[ftb_stream_index(b, k)] && !ftb_is_after_loss(b, k) && slot < plan->n_slots && plan->bodies[slot] != NULL && b->ts[k] >= plan->start && b->ts[k] >= 0;
 }
 
 static line line_of(const ftb_line_plan *plan, const ftb_line_state *state, ftb_text_context *context, const ftb_stream *streams,
@@ -217,7 +217,7 @@ static line line_of(const ftb_line_plan *plan, const ftb_line_state *state, ftb_
 static int put_line(const line *l, ftb_text *out)
 {
     size_t before = out->len;
-    int status = FTB_OK;
+    int status = l->pid < 0 ? FTB_UNKNOWN_EVENT : FTB_OK; /* tasks that are none have names of their own */
     for (uint32_t i = 0; i < l->plan->n_columns && status == FTB_OK; i++)
         status = put_column(out, l, &l->plan->columns[i]);
     if (status == FTB_OK && out->status == FTB_OK && (l->plan->max_line == 0 || out->len - before <= l->plan->max_line))
@@ -231,7 +231,7 @@ uint32_t ftb_render_lines(const ftb_line_plan *plan, ftb_line_state *state, ftb_
 {
     uint32_t k = from;
     for (; k < batch->n && out->len < enough; k++) {
-        if (!is_for_this_loop(plan, batch, k))
+        if (!is_for_this_loop(plan, state, batch, k))
             break;
         line l = line_of(plan, state, context, streams, batch, k);
         if (!put_line(&l, out))

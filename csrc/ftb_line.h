@@ -76,10 +76,11 @@ typedef struct ftb_line_plan {
 typedef struct ftb_line_state {
     int64_t previous; /* time of the line before */
     uint64_t index;   /* lines so far */
+    uint8_t *begun;   /* by stream: whether its first line was printed; that one is the caller's, who may have more to say */
 } ftb_line_state;
 
 /* Append lines for records `from` on, until the batch is at its end, `enough` bytes are there, or a record is met that this loop
- * leaves to its caller: after a loss, without a program, of an odd time, or damaged. Returns the place of the first record not done. */
+ * leaves to its caller: a stream's first, after a loss, without a program, of an odd time or pid, or damaged. Returns the place of the first record not done. */
 uint32_t ftb_render_lines(const ftb_line_plan *plan, ftb_line_state *state, ftb_text_context *context, const ftb_stream *streams,
                           const ftb_batch *batch, uint32_t from, size_t enough, ftb_text *out);
 

@@ -45,6 +45,7 @@ cdef extern from "ftb_line.h" nogil:
     ctypedef struct ftb_line_state:
         int64_t previous
         uint64_t index
+        uint8_t *begun
 
     uint32_t ftb_render_lines(const ftb_line_plan *plan, ftb_line_state *state, ftb_text_context *context,
                               const ftb_stream *streams, const ftb_batch *batch, uint32_t start, size_t enough, ftb_text *out)

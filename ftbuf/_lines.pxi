@@ -30,7 +30,7 @@ cdef class LineWriter:
     Parameters
     ----------
     records : Records
-    tables : TextTables
+    renderer : Renderer, with the fallback's own: what it keeps between records is one
     columns : list of (op, width, text), ops as in ftbuf/report/lineplan.py
     flags, preempt : 256 texts each, by common_flags and common_preempt_count
     labels : texts by buffer
@@ -39,14 +39,15 @@ cdef class LineWriter:
     tgids : int32 array by pid, 0: not known
     places : (offset, width) of common_pid, common_flags and common_preempt_count
     program_of : slot -> Program, or None for events that only the fallback can print
-    fallback : (record, time of the line before, number of the line) -> text of lines that C leaves: after losses, damaged ones
+    fallback : (record, time of the line before, number of the line) -> text of lines that C leaves: the first of each stream,
+        those after losses, damaged ones
     """
 
     cdef Records records
-    cdef TextTables tables
+    cdef Renderer renderer
     cdef ftb_line_plan plan
     cdef ftb_line_state state
-    cdef ftb_text_context context
+    cdef uint8_t *begun
     cdef ftb_text text
     cdef Texts texts
     cdef const ftb_program **bodies
@@ -54,13 +55,12 @@ cdef class LineWriter:
     cdef object program_of, fallback
     cdef size_t enough
 
-    def __cinit__(self, Records records not None, TextTables tables not None, columns, flags, preempt, labels, names, comms, tgids,
+    def __cinit__(self, Records records not None, Renderer renderer not None, columns, flags, preempt, labels, names, comms, tgids,
                   places, program_of, fallback, *, bint big_endian, int64_t start=0, size_t max_line=0, size_t enough=1 << 16):
-        self.records, self.tables, self.program_of, self.fallback, self.enough = records, tables, program_of, fallback, enough
+        self.records, self.renderer, self.program_of, self.fallback, self.enough = records, renderer, program_of, fallback, enough
         self.texts, self.keep = Texts(), []
-        tables.fill(&self.context)
-        self.context.cache = <ftb_symbol_cache *>allocate(1, sizeof(ftb_symbol_cache))
-        ftb_symbol_cache_reset(self.context.cache)
+        self.begun = <uint8_t *>allocate(records.decoder.d.merge.n_streams, 1)
+        self.state.begun = self.begun
         self.set_columns(columns)
         if len(flags) != 256 or len(preempt) != 256:
             raise ValueError("one text for each value of a byte")
@@ -96,7 +96,7 @@ cdef class LineWriter:
 
     def __dealloc__(self):
         ftb_text_free(&self.text)
-        PyMem_Free(self.context.cache)
+        PyMem_Free(self.begun)
         PyMem_Free(self.bodies)
         for p in (<size_t>self.plan.columns, <size_t>self.plan.flags, <size_t>self.plan.preempt, <size_t>self.plan.labels,
                   <size_t>self.plan.names, <size_t>self.plan.comms):
@@ -110,12 +110,12 @@ cdef class LineWriter:
         self.text.len = 0
         while self.text.len < self.enough and (self.records.pos < b.n or self.records.refill()):
             with nogil:
-                self.records.pos = ftb_render_lines(&self.plan, &self.state, &self.context, self.records.decoder.d.merge.streams, b,
+                self.records.pos = ftb_render_lines(&self.plan, &self.state, &self.renderer.context, self.records.decoder.d.merge.streams, b,
                                                     self.records.pos, self.enough, &self.text)
             if self.text.status == FTB_NO_MEMORY:
                 raise MemoryError
             if self.records.pos < b.n and self.text.len < self.enough and not self.learn(ftb_slot(b, self.records.pos)):
-                self.fall_back(b.ts[self.records.pos])
+                self.fall_back(b.ts[self.records.pos], ftb_stream_index(b, self.records.pos))
         if not self.text.len:
             raise StopIteration
         return PyBytes_FromStringAndSize(self.text.data, self.text.len)
@@ -132,10 +132,11 @@ cdef class LineWriter:
         self.bodies[slot] = &program.program
         return True
 
-    cdef int fall_back(self, int64_t ts) except -1:
+    cdef int fall_back(self, int64_t ts, uint32_t stream) except -1:
         cdef bytes line = self.fallback(next(self.records), self.state.previous, self.state.index)
         if ftb_text_append(&self.text, line, len(line)) != FTB_OK:
             raise MemoryError
         self.state.previous = ts
         self.state.index += 1
+        self.begun[stream] = 1
         return 0

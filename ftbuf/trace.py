@@ -363,6 +363,13 @@ class Trace(Metadata, Mapping[str, "EventView"]):
     def objects(self, cls: type[Any], make_context: Callable[[Recording], Any], events: Iterable[str] | None = None
                 ) -> Iterator[Any]:
         """Records as objects of `cls`, a subclass of the core's Record, each with a context made for its file."""
+        records, judge, _ = self.reader(cls, make_context, events)
+        yield from records
+        judge.finish()
+
+    def reader(self, cls: type[Any], make_context: Callable[[Recording], Any], events: Iterable[str] | None = None
+               ) -> tuple[Any, Judge, list[tuple[int, tuple[str, str] | None]]]:
+        """The core's Records, the judge to call at their end, and what each slot is: (file, (system, event) or None)."""
         recording = self._open()
         request, slots = slots_request(recording, self._pairs(events))
         contexts = [make_context(f) for f in recording.files]
@@ -373,8 +380,7 @@ class Trace(Metadata, Mapping[str, "EventView"]):
 
         judge = Judge(self._errors)
         run = Run(self._sources(), self._selection.window, request, judge)
-        yield from _core.Records(run.decoder, run.driver, info, len(slots), cls)
-        judge.finish()
+        return _core.Records(run.decoder, run.driver, info, len(slots), cls), judge, slots
 
     def table(self, event: str, columns: Sequence[str] | None = None, **options: Any) -> Table:
         """The same as ``self[event].table(columns)``."""

@@ -44,7 +44,12 @@ class EventTexts:
             fmt, recording.container.big_endian, recording.abi.long_size, address=recording.symbols.by_name, hz=hz
         )
 
-    def _program(self, fmt: EventFormat) -> _core.Program:
+    @property
+    def renderer(self) -> _core.Renderer:
+        """What runs the programs, with what it keeps between records."""
+        return self._renderer
+
+    def program(self, fmt: EventFormat) -> _core.Program:
         program = self._programs.get(id(fmt))
         if program is None:
             program = self._programs[id(fmt)] = _core.Program(self._compile(self._scope(fmt)))
@@ -56,7 +61,7 @@ class EventTexts:
         if fmt.name == UNKNOWN_EVENT:
             return self._unknown % int.from_bytes(record.payload[:2], self._order)
         text = self._renderer.body(
-            self._program(fmt), record.payload, ts=record.ts, cpu=record.cpu, pid=record.pid, comm=record.comm
+            self.program(fmt), record.payload, ts=record.ts, cpu=record.cpu, pid=record.pid, comm=record.comm
         )
         return text if isinstance(text, bytes) else b"[%s]\n" % text.encode()
 

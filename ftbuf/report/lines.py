@@ -50,6 +50,10 @@ class Names:
         self._comms, self._kernel, self.tgids = comms, kernel, tgids
         self._known: dict[int, bytes] = {}
 
+    def known_pids(self) -> Iterator[int]:
+        """Tasks that have a name."""
+        return iter(self._comms)
+
     def comm(self, pid: int) -> bytes:
         known = self._known.get(pid)
         if known is None:

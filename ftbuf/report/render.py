@@ -17,6 +17,7 @@ from .lineplan import LinePlan, line_printer
 from .lines import Names, lines
 from .options import LATENCY_TRACERS, Options, make_options
 from .record import LineRecord
+from .writer import can_write, written
 from .symbols import Spelling
 
 if TYPE_CHECKING:
@@ -235,11 +236,27 @@ def trace_cmd_report(trace: Trace, request: TraceCmdRequest) -> Iterator[bytes]:
     graphs = tracecmd.GraphBodies(options, spell) if request.plugins and not options.raw else None
     plan = tracecmd.line_plan(options, trace_cmd_columns(), buffers=[b.name for b in recording.buffers] or [""])
     printer = tracecmd.Lines(options, plan, texts, fields, graphs)
+    if request.keep is None and can_write(plan, trace) and not (graphs and draws_calls(trace)):
+        yield from written(
+            trace,
+            names,
+            plan,
+            lambda pair: fields if printer.is_fields(pair[1]) else texts,
+            texts.renderer,
+            printer.printer(),
+        )
+        return
     keep = request.keep
     records: Iterable[LineRecord] = lines(trace, names)
     if keep is not None:
         records = (r for r in records if keep(r))
     yield from printer.print(records)
+
+
+def draws_calls(trace: Trace) -> bool:
+    """Whether there are function graph records, whose lines depend on the record after."""
+    graphs = (*graph.ENTRIES, graph.EXIT)
+    return any(name.rpartition(":")[2] in graphs for name in trace.events)
 
 
 def cpu_count(recording: Recording) -> int:

@@ -157,13 +157,22 @@ class Lines:
     graph: GraphBodies | None = None
     leaves: dict[int, LineRecord] = field(default_factory=dict)
 
-    def print(self, records: Iterable[LineRecord]) -> Iterator[bytes]:
+    def printer(self) -> Callable[[LineRecord, int, int], bytes]:
+        """One record's lines: (record, time of the line before, number of the line) -> text."""
         line = line_printer(self.plan, self._body)
+        return lambda record, previous, index: lost_line(record) + line(record, previous, index)
+
+    def is_fields(self, name: str) -> bool:
+        """Whether an event is printed by its fields."""
+        return self.options.raw or name in self.options.raw_events
+
+    def print(self, records: Iterable[LineRecord]) -> Iterator[bytes]:
+        line = self.printer()
         previous = -1
         for index, (record, leaf) in enumerate(self._paired(records)):
             if leaf is not None:
                 self.leaves[id(record)] = leaf
-            yield lost_line(record) + line(record, previous, index)
+            yield line(record, previous, index)
             previous = record.ts
             self.leaves.clear()
 
@@ -174,7 +183,7 @@ class Lines:
 
     def _body(self, record: LineRecord) -> bytes:
         name = record.format.name
-        if self.options.raw or name in self.options.raw_events:
+        if self.is_fields(name):
             return self.fields(record)
         if self.graph and record.format.system == "ftrace":
             if name in ENTRIES:

@@ -1,0 +1,89 @@
+"""Lines of plain layouts by the core: the same LinePlan that lineplan.py runs, for whole batches of records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import _core
+from ..recording import Recording
+from .bodies import EventTexts
+from .lineplan import LinePlan, Op
+from .lines import Line, Names
+from .record import LineRecord
+
+if TYPE_CHECKING:
+    from ..trace import Trace
+
+# Columns that only lineplan.py prints: they need the record after, or belong to layouts of a few lines.
+PYTHON_ONLY = frozenset(
+    (Op.PID_HEX, Op.CPU_HEX, Op.FLAGS, Op.PREEMPT_HEX, Op.INDEX_HEX, Op.TIME_HEX, Op.TIME_US_HEX)
+    + (Op.NEXT_MS, Op.NEXT_MARK, Op.NEXT_RAW)
+)
+PID_LIMIT = 4 << 20  # K:include/linux/threads.h PID_MAX_LIMIT
+
+Fallback = Callable[[LineRecord, int, int], bytes]  # record, time of the line before, number of the line
+
+
+def can_write(plan: LinePlan, trace: Trace) -> bool:
+    """Whether the core can print these lines: columns it knows, records of one file."""
+    return not any(c.op in PYTHON_ONLY for c in plan.columns) and len(trace.recording.files) == 1
+
+
+def written(
+    trace: Trace,
+    names: Names,
+    plan: LinePlan,
+    texts: Callable[[tuple[str, str]], EventTexts | None],
+    renderer: _core.Renderer,
+    fallback: Fallback,
+    max_line: int = 0,
+) -> Iterator[bytes]:
+    """Text in pieces of some lines. ``texts``: what prints the body of an event; None: only the fallback can."""
+    recording: Recording = trace.recording
+    records, judge, slots = trace.reader(Line, lambda file: names)
+
+    def program(slot: int) -> Any:
+        pair = slots[slot][1]
+        printer = texts(pair) if pair is not None else None
+        return None if pair is None or printer is None else printer.program(recording.format(*pair))
+
+    yield from _core.LineWriter(
+        records,
+        renderer,
+        [(int(c.op), c.width, c.text) for c in plan.columns],
+        plan.latency.flags,
+        plan.latency.preempt,
+        plan.labels,
+        [pair[1].encode() if pair is not None else b"" for _, pair in slots],
+        comm_table(names),
+        tgid_table(names),
+        [recording.common_place(n) or (0, 0) for n in ("common_pid", "common_flags", "common_preempt_count")],
+        program,
+        fallback,
+        big_endian=recording.container.big_endian,
+        start=plan.start,
+        max_line=max_line,
+    )
+    judge.finish()
+
+
+def comm_table(names: Names) -> tuple[np.ndarray, list[bytes]]:
+    """(code of each pid, texts by code); code 0 is for tasks that are not known."""
+    known = [pid for pid in names.known_pids() if 0 < pid <= PID_LIMIT]
+    codes = np.zeros(max(known, default=0) + 1, np.int32)
+    texts = {names.comm(PID_LIMIT + 1): 0}
+    for pid in (0, *known):
+        codes[pid] = texts.setdefault(names.comm(pid), len(texts))
+    return codes, list(texts)
+
+
+def tgid_table(names: Names) -> np.ndarray:
+    """Thread group of each pid; 0: not known."""
+    known = {pid: tgid for pid, tgid in names.tgids.items() if 0 <= pid <= PID_LIMIT}
+    tgids = np.zeros(max(known, default=-1) + 1, np.int32)
+    for pid, tgid in known.items():
+        tgids[pid] = tgid
+    return tgids
