@@ -170,11 +170,13 @@ class TextTables:
         strings: tuple[Any, Any, Any] | None = None,
         printk: tuple[Any, list[Program]] | None = None,
         comms: tuple[Any, Any, Any] | None = None,
+        *,
+        cpus: int = 0,
     ) -> Self: ...
 
 @final
 class Renderer:
-    def __new__(cls, tables: TextTables, *, cpus: int = 0) -> Self: ...
+    def __new__(cls, tables: TextTables) -> Self: ...
     def body(
         self, program: Program, payload: Any, *, ts: int = 0, cpu: int = 0, pid: int = 0, comm: bytes = b""
     ) -> bytes | str: ...

@@ -35,7 +35,9 @@ cdef class Program:
 
 @cython.final
 cdef class TextTables:
-    """What programs can look up: symbols, strings and trace_printk formats by kernel address. Never changes.
+    """What programs can look up: symbols, strings and trace_printk formats by kernel address, names by pid.
+
+    Never changes, but for the guessed depths of traced functions: one report at a time may use tables made with ``cpus``.
 
     Parameters
     ----------
@@ -47,6 +49,8 @@ cdef class TextTables:
         uint64 addresses, list of Program.
     comms : tuple of buffers or None
         int32 pids, uint32 offsets (one more), texts.
+    cpus : int
+        How many CPUs to keep depths of calls for.
     """
 
     cdef ftb_symbols symbols
@@ -54,10 +58,14 @@ cdef class TextTables:
     cdef ftb_printk printk
     cdef ftb_tasks comms
     cdef const ftb_program **programs
+    cdef ftb_calls *calls
+    cdef uint32_t n_calls
     cdef list keep
 
-    def __cinit__(self, symbols=None, strings=None, printk=None, comms=None):
+    def __cinit__(self, symbols=None, strings=None, printk=None, comms=None, *, uint32_t cpus=0):
         self.keep = []
+        self.calls = <ftb_calls *>allocate(cpus, sizeof(ftb_calls))
+        self.n_calls = cpus
         if symbols is not None:
             addresses, ends, names, exact, texts = (self._hold(b) for b in symbols)
             self._set_symbols(addresses, ends, names, exact, texts)
@@ -72,6 +80,7 @@ cdef class TextTables:
 
     def __dealloc__(self):
         PyMem_Free(self.programs)
+        PyMem_Free(self.calls)
 
     cdef Pages _hold(self, source):
         cdef Pages pages = Pages(source)
@@ -129,6 +138,8 @@ cdef class TextTables:
         context.strings = &self.strings
         context.printk = &self.printk
         context.comms = &self.comms
+        context.calls = self.calls
+        context.n_calls = self.n_calls
 
 
 @cython.final
@@ -138,23 +149,18 @@ cdef class Renderer:
     cdef ftb_text_context context
     cdef ftb_text text
     cdef ftb_symbol_cache *cache
-    cdef ftb_calls *calls
     cdef TextTables tables
 
-    def __cinit__(self, TextTables tables not None, *, cpus=0):
+    def __cinit__(self, TextTables tables not None):
         self.tables = tables
         tables.fill(&self.context)
         self.cache = <ftb_symbol_cache *>allocate(1, sizeof(ftb_symbol_cache))
         ftb_symbol_cache_reset(self.cache)
         self.context.cache = self.cache
-        self.calls = <ftb_calls *>allocate(cpus, sizeof(ftb_calls))
-        self.context.calls = self.calls
-        self.context.n_calls = cpus
 
     def __dealloc__(self):
         ftb_text_free(&self.text)
         PyMem_Free(self.cache)
-        PyMem_Free(self.calls)
 
     cdef void set_record(self, ts, cpu, pid, bytes comm) except *:
         self.context.ts, self.context.cpu, self.context.pid = ts, cpu, pid

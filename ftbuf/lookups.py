@@ -80,12 +80,19 @@ def printk_programs(strings: Mapping[int, bytes], scope: Scope, style: Style) ->
 
 
 def text_tables(
-    symbols: Symbols | None, strings: Mapping[int, bytes], scope: Scope, style: Style, comms: Comms | None = None
+    symbols: Symbols | None,
+    strings: Mapping[int, bytes],
+    scope: Scope,
+    style: Style,
+    comms: Comms | None = None,
+    *,
+    cpus: int = 0,
 ) -> _core.TextTables:
-    """All tables of one recording and style."""
+    """All tables of one recording and style, for one report; ``cpus``: of how many to guess the depths of calls."""
     return _core.TextTables(
         symbol_columns(symbols, style) if symbols is not None and len(symbols) else None,
         string_columns(strings),
         printk_programs(strings, scope, style),
         comm_columns(comms) if comms is not None else None,
+        cpus=cpus,
     )

@@ -34,8 +34,8 @@ class EventTexts:
         strings, symbols = recording.printk_formats, recording.symbols
         scope = self._scope(EventFormat("", "", -1, (), ""))
         cpus = max((stream.cpu for buffer in recording.buffers for stream in buffer.streams), default=0) + 1
-        tables = text_tables(symbols, strings, scope, style, recording.comms)
-        self._renderer = _core.Renderer(tables, cpus=min(cpus, _CPUS_MAX))
+        tables = text_tables(symbols, strings, scope, style, recording.comms, cpus=min(cpus, _CPUS_MAX))
+        self._renderer = _core.Renderer(tables)
 
     def _scope(self, fmt: EventFormat) -> Scope:
         recording = self._recording
