@@ -16,8 +16,9 @@ from pagebuilder import ABIS, Page, event, format_text, make_format
 import ftbuf
 
 LE, BE = ABIS["le64"], ABIS["be32"]
-PROBE = make_format("probe", 7, ["u32 number", "char name[8]"])
-PROBE_BE = make_format("probe", 1200, ["u64 extra", "char name[8]", "u16 number"], long_size=4)
+PRINT = '"number=%u", REC->number'
+PROBE = make_format("probe", 7, ["u32 number", "char name[8]"], print_fmt=PRINT)
+PROBE_BE = make_format("probe", 1200, ["u64 extra", "char name[8]", "u16 number"], long_size=4, print_fmt=PRINT)
 OTHER = make_format("other", 8, ["int value"])
 
 
@@ -280,6 +281,43 @@ def test_no_guest_beside_a_host_is_no_error(machines):
     (machines / "host-vm.dat").unlink()
     assert ftbuf.open(machines / "host.dat", guests="auto").buffers == [""]
     assert ftbuf.open((machines / "host.dat").read_bytes(), guests="auto").buffers == [""]
+
+
+# ---- as a text ----
+
+
+def report(capsysbinary, *arguments):
+    from ftbuf.cli.main import main
+
+    status = main(["report", *map(str, arguments)])
+    return status, capsysbinary.readouterr().out.decode()
+
+
+def test_a_report_of_several_files(machines, capsysbinary):
+    """What trace-cmd prints for ``report -t -i host.dat -i host-vm.dat``, and the flags that it shows since 3.3."""
+    status, text = report(capsysbinary, "-t", machines / "host.dat", machines / "host-vm.dat")
+    assert status == 0
+    expected = [("   host", 0, 1001000, 0), ("host-vm", 0, 1001000, 0), ("host-vm", 1, 1001500, 100),
+                ("   host", 0, 1002500, 1), ("host-vm", 0, 1004000, 1), ("   host", 0, 1004500, 2)]
+    lines = [f"{file}.dat:            <...>-1     [{cpu:03}] .....     0.00{ts}: probe:                number={n}"
+             for file, cpu, ts, n in expected]
+    assert text.splitlines() == [
+        "   host.dat: cpus=1", "host-vm.dat: cpus=2", *lines]
+
+
+def test_every_file_of_a_report_has_its_formats_and_names(two, capsysbinary):
+    def bodies(text):
+        return [re.sub(r"^\s*[ab]\.dat:\s*", "", line).strip() for line in text.splitlines() if "probe:" in line]
+
+    one, other = (bodies(report(capsysbinary, "-R", path)[1]) for path in two)
+    both = bodies(report(capsysbinary, "-R", *two)[1])
+    assert sorted(both) == sorted(one + other) and len(both) == 8
+    assert [line.split("-")[0] for line in both] == [{"a": "ann", "b": "bob"}[x] for x in "abaabaab"]
+
+
+def test_the_kernels_layout_is_of_one_recording(two, capsysbinary):
+    status, text = report(capsysbinary, "--style", "kernel", *two)
+    assert (status, text) == (1, "")
 
 
 # ---- instances ----

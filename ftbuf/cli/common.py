@@ -17,15 +17,16 @@ from ..trace import Trace, open
 
 
 @contextmanager
-def opened(path: str) -> Iterator[tuple[Trace, list[str]]]:
+def opened(path: str | list[str]) -> Iterator[tuple[Trace, list[str]]]:
     """A trace read with errors="warn": all that can be read is; what was damaged is said on stderr.
 
     Yields the trace and the list of what was said, so that a command can exit with 1.
     """
     said: list[str] = []
+    name = path if isinstance(path, str) else ", ".join(path)
     with warnings.catch_warnings():
         warnings.simplefilter("always", DamageWarning)
-        warnings.showwarning = lambda message, *_, **__: say(said, f"{path}: {message}")
+        warnings.showwarning = lambda message, *_, **__: say(said, f"{name}: {message}")
         with open(path, errors="warn") as trace:
             yield trace, said
 

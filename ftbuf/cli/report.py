@@ -7,12 +7,13 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..errors import FilterError
+from ..errors import FilterError, UnsupportedError
 from ..filters import Filter, all_of, any_of, events_named, parse, tasks_named
 from ..report import tracecmd
 from ..report.columns import HARDIRQ, SOFTIRQ
 from ..report.extras import events_text, first_and_last_text, printk_text, stat_text, uname_text
 from ..report.render import KernelRequest, TraceCmdRequest, kernel_report, trace_cmd_report
+from ..report.together import report_together
 from ..trace import Trace
 from .common import opened
 
@@ -22,7 +23,9 @@ CHUNK = 1 << 16
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", help="a trace.dat, or a tracefs-shaped directory")
+    parser.add_argument(
+        "file", nargs="+", help="a trace.dat, or a tracefs-shaped directory; several are merged by time"
+    )
     parser.add_argument(
         "--style",
         choices=("trace-cmd", "kernel"),
@@ -109,7 +112,7 @@ def _add_tables(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    with opened(options.file) as (trace, said):
+    with opened(options.file if len(options.file) > 1 else options.file[0]) as (trace, said):
         write_all(report(trace, options))
         return int(bool(said))
 
@@ -132,7 +135,10 @@ def write_all(pieces: Iterable[bytes]) -> None:
 def report(trace: Trace, options: argparse.Namespace) -> Iterator[bytes]:
     """The text that was asked for."""
     trace = narrowed(trace, options)
+    several = len(trace.recording.files) > 1
     if options.style == "kernel":
+        if several:
+            raise UnsupportedError("the kernel's own layout is that of one recording: give its files one by one")
         return kernel_report(trace, KernelRequest(options.buffer, tuple(options.options)))
     request = trace_cmd_request(trace, options)
     if options.stat:
@@ -144,8 +150,8 @@ def report(trace: Trace, options: argparse.Namespace) -> Iterator[bytes]:
     if options.printk:
         return printk_text(trace)
     if options.first_event or options.last_event:
-        return first_and_last_text(trace, request, options.file, first=options.first_event, last=options.last_event)
-    return trace_cmd_report(trace, request)
+        return first_and_last_text(trace, request, options.file[0], first=options.first_event, last=options.last_event)
+    return report_together(trace, request) if several else trace_cmd_report(trace, request)
 
 
 def trace_cmd_request(trace: Trace, options: argparse.Namespace) -> TraceCmdRequest:
