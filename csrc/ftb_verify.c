@@ -68,11 +68,12 @@ static bool jump_is_valid(const ftb_program *p, uint32_t index)
 static bool operand_is_valid(const ftb_program *p, uint32_t index)
 {
     const ftb_insn *op = p->ops + index;
+    if (op->code >= FTB_X_CONV && op->code <= FTB_X_GE) /* shifts and extensions rely on it */
+        return size_is_integer(op->size);
     switch (op->code) {
     case FTB_X_FIELD:
     case FTB_X_ARG:
     case FTB_X_INDEX:
-    case FTB_X_CONV:
     case FTB_X_INT:
     case FTB_X_INTX:
     case FTB_X_SYMBOLIC:
