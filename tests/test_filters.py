@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from pagebuilder import ABIS, event, make_format, pages_of
 
 import ftbuf
-from ftbuf import FilterError
+from ftbuf import FilterError, _core
+from ftbuf.bytecode import Assembler
 from ftbuf.cli.main import main
 from ftbuf.regex import RegexError, compile_regex
 
@@ -613,3 +614,21 @@ def test_trace_cmds_filter(case, corpus_layout):
                 found = list(trace.window(where="sched_switch: prev_pid != 0").records())
             wanted = event_lines(text, TRACE_CMD)
             assert [(e.name, e.cpu, e.pid) for e in found] == [(w.name, w.cpu, w.pid) for w in wanted]
+
+
+@given(st.data())
+def test_a_damaged_program_is_refused_or_harmless(data):
+    asm = Assembler(False, 8)
+    asm.emit("MTAIL", arg=0)
+    automaton = compile_regex("a.*b\\|[0-9]\\+$").packed()
+    asm.emit("REGEX", arg=asm.intern(automaton), imm=len(automaton))
+    asm.ranges([(0, 0), (7, 9)])
+    block = bytearray(asm.finish())
+    for _ in range(data.draw(st.integers(1, 4))):
+        block[data.draw(st.integers(0, len(block) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        program = _core.Program(bytes(block))
+    except ValueError:
+        return
+    if program.result and not program.emits:
+        _core.Renderer(_core.TextTables()).value(program, data.draw(st.binary(max_size=20)))
