@@ -17,13 +17,14 @@ class Line:
     cpu: int
     ts: str  # as printed: "764.314555", "764.314555094" or "12345"
     body: str
+    comm: str = ""
     name: str = ""  # where the layout has one
     buffer: str = ""
 
 
 # K:trace_output.c trace_print_context; the TGID column and the latency flags are optional
 KERNEL = re.compile(
-    r" *(?P<comm>.*)-(?P<pid>\d+) +(?:\([ \d-]{7}\) +)?\[(?P<cpu>\d{3,})\] (?:[^ ]{4,5} )? *"
+    r" *(?P<comm>.{0,15})-(?P<pid>\d+) +(?:\([ \d-]{7}\) +)?\[(?P<cpu>\d{3,})\] (?:[^ ]{4,5} )? *"
     r"(?P<ts>\d+(?:\.\d{6})?): (?P<body>.*)"
 )
 # K:trace.c print_raw_fmt
@@ -40,7 +41,15 @@ def event_lines(text: str, layout: re.Pattern[str]) -> list[Line]:
     found = (layout.fullmatch(line) for line in text.split("\n") if not line.startswith("#"))
     parts = (m.groupdict() for m in found if m)
     return [
-        Line(int(p["pid"]), int(p["cpu"]), p["ts"], p["body"], p.get("name") or "", p.get("buffer") or "")
+        Line(
+            int(p["pid"]),
+            int(p["cpu"]),
+            p["ts"],
+            p["body"],
+            p.get("comm") or "",
+            p.get("name") or "",
+            p.get("buffer") or "",
+        )
         for p in parts
     ]
 

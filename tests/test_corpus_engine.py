@@ -128,6 +128,8 @@ def test_kernel_text(case, corpus_layout):
     plain_of = functools.cache(lambda fmt: printed_plainly(fmt, case.info["long_size"]))
     for event, line in printed_events(events_of(corpus_layout(case)), lines):
         fmt = event.format
+        if line.comm != "<...>":
+            assert event.comm == line.comm
         if fmt.system not in ("ftrace", "syscalls", ""):  # "": an event without a format, as those of blktrace
             assert line.body.startswith(f"{event.name}: ")
         if fmt.system == "synthetic" and case.info["endian"] == "big":
@@ -164,6 +166,10 @@ def test_fields_text(case, corpus_layout):
             if name in fields:
                 assert same_bits(event[name], number, 8 * fields[name].size), f"{name} of {line}"
                 numbers += 1
+        for field in event.format.own_fields:
+            shown = field.kind is Kind.STRING and f"{field.name}=" in line.body
+            if shown and event[field.name].isprintable():  # else the kernel shows it in hex
+                assert f"{field.name}={event[field.name]}" in line.body
     assert numbers > 0
 
 
@@ -197,6 +203,7 @@ def test_trace_dat(case, file, corpus_layout):
     exact = exact if len(exact) == len(lines) else lines  # function graph: -t shows a call and its return as one line
     for event, line, timed in zip(events, lines, exact, strict=True):
         assert (event.cpu, event.pid, event.name) == (line.cpu, line.pid, line.name)
+        assert event.comm == line.comm or line.comm == "<...>"
         assert same_time(event.ts, line.ts) and same_time(event.ts, timed.ts)
         if len(buffers) > 1:
             assert buffers[event.buffer] == line.buffer
