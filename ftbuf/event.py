@@ -34,7 +34,7 @@ class Event(Record):
         return comm
 
     def missing(self, name: str) -> Any:
-        """The value of a derived column (see ftbuf/derived.py): what was asked for is no field of the format."""
+        """The value of a derived column (``EventView.derived``): what was asked for is no field of the format."""
         return self.info.context.derived(self, name)
 
     def keys(self) -> list[str]:

@@ -552,6 +552,12 @@ class EventView:
         """Names of the columns of its table: header columns, then its own fields."""
         return self._trace._open().columns(self._pair)
 
+    @property
+    def derived(self) -> list[str]:
+        """Names of further columns, made of its fields: only those who ask for them by name get them."""
+        recording = self._trace._open()
+        return list(recording.derived(recording.format(*self._pair)))
+
     def window(self, start: int | None = None, end: int | None = None, *, cpus: Iterable[int] | None = None,
                pids: Iterable[int] | None = None, buffer: str | None = None, where: str | None = None) -> EventView:
         """See ``Trace.window``."""

@@ -305,3 +305,17 @@ def test_learned_names_are_the_saved_ones(case, corpus_layout):
         both = [pid for pid in learned if pid in saved]
         same = sum(learned[pid][0] == saved.raw(pid) for pid in both)
         assert both and same >= len(both) - 2
+
+
+def test_derived_columns_are_listed_and_only_made_when_asked_for():
+    fmt = make_format("print", 5, ["unsigned long ip", "char buf[]"], system="ftrace")
+    trace = trace_of([(fmt, dict(buf="hello\n\0")), (fmt, dict(buf="there\0"))])
+    view = trace["print"]
+    assert view.derived == ["text"] and "text" not in view.columns and "text" not in view.table()
+    assert view.arrays(["text", "common_cpu"])["text"].tolist() == ["hello", "there"]
+    assert [e["text"] for e in view.records()] == ["hello", "there"]
+    assert [t["text"].tolist() for t in view.iterate(["text"])] == [["hello", "there"]]
+    with pytest.raises(ftbuf.ColumnNotFoundError):
+        view.arrays(["last_ts"])
+    with pytest.raises(ftbuf.ColumnNotFoundError):
+        next(view.records())["last_ts"]
