@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -12,6 +13,12 @@ from .formats import EventFormat, Field, Kind, Where
 
 _PSEUDO = {"__cpu": 0, "__pid": 1, "__ts": 2}  # what a record has besides its payload (enum ftb_pseudo)
 _WHERE = {Where.DATA_LOC: 1, Where.REL_LOC: 2, Where.SHORT_LOC: 3}
+
+
+def _declared_size(item: Field) -> int:
+    """Bytes of ``type name[N]``; 0 when N is not said."""
+    count = re.search(r"\[(\d{1,6})\]", item.declaration)
+    return int(count[1]) * item.element_size if count else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +227,7 @@ class Compiler:
         """The bytes of a field. ``as_declared``: no more than its declaration says (K:trace_entries.h kernel_stack)."""
         size = item.size if item.where is Where.INLINE else None
         if item.where is Where.TAIL:
-            self.asm.emit("MTAIL", arg=item.offset, imm=item.size if as_declared else 0)
+            self.asm.emit("MTAIL", arg=item.offset, imm=_declared_size(item) if as_declared else 0)
         elif item.where is Where.INLINE:
             self.asm.emit("MFIELD", arg=item.offset, imm=item.size)
         else:

@@ -163,6 +163,12 @@ def test_stack_of_trace_cmd() -> None:
     assert text == f"<stack trace >\n=> outer ({OUTER + 1:x})\n=> 5"
 
 
+def test_raw_stack_has_the_declared_entries_alone() -> None:
+    fmt = made("ftrace", "kernel_stack", "int size:8:4:1\nunsigned long caller[2]:16:16", '"=> %ps", REC->caller[0]')
+    text = trace_cmd(fmt, TraceCmdOptions(raw=True), size=3, caller=[1, 2, 3])
+    assert text == f" size=3 caller=ARRAY[{', '.join(['01', *['00'] * 7, '02', *['00'] * 7])}]"
+
+
 def test_a_print_fmt_that_cannot_be_understood_prints_fields() -> None:
     fmt = made("x", "odd", "int a:8:4:1\nchar b[8]:12:8\nu16 c[2]:20:4", '"%s", decode_it(REC->a)')
     assert trace_cmd(fmt, a=-1, b="text", c=[1, 2]) == " a=-1 b=text c=ARRAY[01, 00, 02, 00]"

@@ -316,10 +316,10 @@ def _own_conversion(c: Conversion, field: Field, has_prefix: bool) -> tuple[str,
 def _default(field: Field) -> tuple[str, list[str]]:
     value = f"REC->{field.name}"
     if field.kind is not Kind.SCALAR:
-        where = f"__get_dynamic_array({field.name})" if field.where is not Where.INLINE else value
-        if field.where is Where.TAIL and field.size == 0:
-            return "%s", [value]
+        where = f"__get_dynamic_array({field.name})" if field.where not in (Where.INLINE, Where.TAIL) else value
         is_text = re.search(r"\bchar\b", field.declaration) is not None
+        if field.where is Where.TAIL and is_text:
+            return "%s", [value]
         return "%s", [f"__print_raw_{'text' if is_text else 'array'}({where})"]
     if field.is_pointer:
         return "0x%llx", [f"(u64){value}"]
