@@ -193,7 +193,7 @@ class LineWriter:
     def __new__(
         cls,
         records: Records,
-        tables: TextTables,
+        renderer: Renderer,
         columns: Sequence[tuple[int, int, bytes]],
         flags: Sequence[bytes],
         preempt: Sequence[bytes],

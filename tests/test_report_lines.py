@@ -91,8 +91,8 @@ def test_trace_cmd_lost(lost, line):
 def plain(records, *changes, overrun=False, limit=8155, body=lambda r: b"body\n"):
     options = make_options(None, b"nop", "local", changes)
     plan = kernel.line_plan(options, kernel_columns((6, 12)))
-    annotate = kernel.Annotator(options, overrun)
-    return b"".join(kernel.plain_lines(records, plan, body, options, annotate, limit)).decode().splitlines()
+    printer = kernel.plain_printer(plan, body, options, kernel.Annotator(options, overrun), limit)
+    return b"".join(kernel.plain_lines(records, printer)).decode().splitlines()
 
 
 def test_kernel_tells_of_gaps_but_not_before_the_first_record():

@@ -59,7 +59,7 @@ class EventTexts:
         """The body of one record; of a damaged one, what is wrong with it."""
         fmt = record.format
         if fmt.name == UNKNOWN_EVENT:
-            return self._unknown % int.from_bytes(record.payload[:2], self._order)
+            return self._unknown.replace(b"%d", b"%d" % int.from_bytes(record.payload[:2], self._order))
         text = self._renderer.body(
             self.program(fmt), record.payload, ts=record.ts, cpu=record.cpu, pid=record.pid, comm=record.comm
         )

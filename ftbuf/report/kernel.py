@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from .columns import LatencyColumns
-from .lineplan import Column, LinePlan, Op, line_printer, literal, with_next
+from .lineplan import Body, Column, LinePlan, Op, line_printer, literal, with_next
 from .options import Options
 from .record import LineRecord
 
@@ -121,24 +121,28 @@ def fit(record: LineRecord, line: bytes, body: bytes, limit: int) -> bytes:
 class Losses:
     """What the kernel says where events were lost while it was read (K:trace.c print_trace_line).
 
-    What was overwritten before a CPU's first record was read is no gap.
+    What was overwritten before a CPU's first record was read is no gap. It has to see each CPU's first record, and those
+    that follow a loss.
     """
 
     def __init__(self) -> None:
-        self._seen: set[tuple[int, int]] = set()
+        self._seen: set[int] = set()
 
     def __call__(self, record: LineRecord) -> bytes:
-        key, lost = (record.buffer, record.cpu), record.lost
-        if key not in self._seen:
-            self._seen.add(key)
+        cpu, lost = record.cpu, record.lost
+        if cpu not in self._seen:
+            self._seen.add(cpu)
             return b""
         if lost is None:
             return b""
-        return b"CPU:%d [LOST EVENTS]\n" % record.cpu if lost < 0 else b"CPU:%d [LOST %d EVENTS]\n" % (record.cpu, lost)
+        return b"CPU:%d [LOST EVENTS]\n" % cpu if lost < 0 else b"CPU:%d [LOST %d EVENTS]\n" % (cpu, lost)
 
 
 class Annotator:
-    """The line that tells where a CPU's records begin, once older ones were overwritten (option annotate)."""
+    """Gives the line that tells where a CPU's records begin, once older ones were overwritten (option annotate).
+
+    It has to see each CPU's first record.
+    """
 
     def __init__(self, options: Options, overrun: bool) -> None:
         self._on = overrun and "annotate" in options and not {"raw", "hex", "bin"} & options.enabled
@@ -156,30 +160,34 @@ def is_message(record: LineRecord) -> bool:
     return record.format.system == "ftrace" and record.format.name in MESSAGES
 
 
-def plain_lines(
-    records: Iterable[LineRecord],
-    plan: LinePlan,
-    body: Callable[[LineRecord], bytes],
-    options: Options,
-    annotate: Callable[[LineRecord], bytes],
-    limit: int = 8155,
-) -> Iterator[bytes]:
-    """Every record's text, in the order given. ``body``: its text with line end. ``limit``: see line_limit.
+def plain_printer(
+    plan: LinePlan, body: Body, options: Options, annotate: Annotator, limit: int
+) -> Callable[[LineRecord, int, int], bytes]:
+    """A function (record, time of the next one, number of the line) -> text. ``body``: a record's text with line end.
 
     Under printk-msg-only a message stands alone, without columns; ``body`` has to leave out who wrote it.
+    ``limit``: see line_limit.
     """
     line = line_printer(plan, body)
     alone = messages_alone(options)
     losses = Losses()
-    for index, (record, following) in enumerate(with_next(records)):
+
+    def printer(record: LineRecord, following: int, index: int) -> bytes:
         before = losses(record) + annotate(record)
-        if before:
-            yield before
         if alone and is_message(record):
-            yield body(record)
-            continue
+            return before + body(record)
         text = line(record, following, index)
-        yield text if len(text) <= limit else fit(record, text, body(record), limit)
+        return before + (text if len(text) <= limit else fit(record, text, body(record), limit))
+
+    return printer
+
+
+def plain_lines(
+    records: Iterable[LineRecord], printer: Callable[[LineRecord, int, int], bytes]
+) -> Iterator[bytes]:
+    """Every record's text, in the order given."""
+    for index, (record, following) in enumerate(with_next(records)):
+        yield printer(record, following, index)
 
 
 def messages_alone(options: Options) -> bool:

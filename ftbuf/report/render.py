@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ..clock import Correction
-from ..container.model import Buffer
 from ..recording import Recording
 from . import blk, graph, kernel, latency, tracecmd
 from .banner import Facts, banner
-from .bodies import kernel_texts, trace_cmd_fields, trace_cmd_texts
+from .bodies import EventTexts, kernel_texts, trace_cmd_fields, trace_cmd_texts
 from .columns import kernel_columns, kernel_release, trace_cmd_columns
-from .lineplan import LinePlan, line_printer
+from .lineplan import Body, LinePlan, line_printer
 from .lines import Names, lines
 from .options import LATENCY_TRACERS, Options, make_options
 from .record import LineRecord
-from .writer import can_write, written
 from .symbols import Spelling
+from .writer import can_write, written
 
 if TYPE_CHECKING:
     from ..trace import Trace
 
-Keep = Callable[[LineRecord], bool]
 
 
 # -- the kernel's own text ---------------------------------------------
@@ -35,13 +33,10 @@ class KernelRequest:
 
     buffer: str = ""  # "main", "snapshot"; "": as the tracer does
     options: tuple[str, ...] = ()  # -O
-    keep: Keep | None = None
 
 
 def kernel_report(trace: Trace, request: KernelRequest) -> Iterator[bytes]:
     """What the kernel's ``trace`` file would show."""
-    from ..trace import Trace
-
     recording = trace.recording
     if recording.container.text is not None:
         yield recording.container.text
@@ -49,45 +44,41 @@ def kernel_report(trace: Trace, request: KernelRequest) -> Iterator[bytes]:
     clock = recording.buffers[0].clock if recording.buffers else "local"
     file = recording.container.tracing_file
     options = make_options(file("trace_options"), file("current_tracer"), clock, request.options)
-    snapshot = request.buffer == "snapshot" or (not request.buffer and options.tracer in LATENCY_TRACERS)
-    buffers = snapshot_buffers(recording) if snapshot else None
-    if buffers:
-        recording = Recording(recording.container, buffers)
-        trace = Trace(recording, trace.selection, errors=trace.errors)
-    yield from _Kernel(trace, recording, options, request, is_snapshot=bool(buffers)).lines()
-
-
-def snapshot_buffers(recording: Recording) -> list[Buffer]:
-    """The buffers of a recording's snapshot, where it has one."""
-    buffers: list[Buffer] = getattr(recording.container, "snapshot_buffers", [])
-    return [b for b in buffers if b.streams]
+    wants_snapshot = request.buffer == "snapshot" or (not request.buffer and options.tracer in LATENCY_TRACERS)
+    snapshot = trace.snapshot if wants_snapshot else None
+    if snapshot is not None:
+        trace = snapshot
+    elif len(recording.buffers) > 1:  # an instance has a trace file of its own
+        trace = trace.window(buffer=recording.buffers[0].name)
+    yield from _Kernel(trace, options, is_snapshot=snapshot is not None).lines()
 
 
 class _Kernel:
-    def __init__(
-        self, trace: Trace, recording: Recording, options: Options, request: KernelRequest, *, is_snapshot: bool
-    ) -> None:
-        self._trace, self._recording, self._options, self._request = trace, recording, options, request
-        self._is_snapshot = is_snapshot
+    def __init__(self, trace: Trace, options: Options, *, is_snapshot: bool) -> None:
+        self._trace, self._options, self._is_snapshot = trace, options, is_snapshot
+        recording = self._recording = trace.recording
         self._uname = recording.container.uname
         self._release = kernel_release(self._uname)
         self._columns = kernel_columns(self._release)
         long_size = recording.abi.long_size
         self._spell = Spelling(recording.symbols, long_size, "sym-offset" in options, "sym-addr" in options)
         self._names = Names(recording.comms, recording.tgids, kernel=True)
-        alone = kernel.messages_alone(options)
-        body: Callable[[LineRecord], bytes] = kernel_texts(recording, options, self._release, messages_alone=alone)
+        self._alone = kernel.messages_alone(options)
+        self._texts = kernel_texts(recording, options, self._release, messages_alone=self._alone)
+        self._body: Body = self._texts
         if options.tracer == "blk" and (options.blk_classic or not {"raw", "hex"} & options.enabled):
             big_endian = recording.container.big_endian
-            body = blk.printer(self._names.comm, classic=options.blk_classic, big_endian=big_endian, other=body)
-        self._body = body
+            comm = self._names.comm
+            self._body = blk.printer(comm, classic=options.blk_classic, big_endian=big_endian, other=self._texts)
 
     def lines(self) -> Iterator[bytes]:
-        options, records = self._options, self._records()
+        options = self._options
+        records: Iterable[LineRecord] = lines(self._trace, self._names)
         entries, overrun = self._counts()
         facts = Facts(self._uname, self._cpus, entries, entries + overrun, max(self._cpus - 1, 0))
         start = 0
-        if options.tracer in LATENCY_TRACERS:
+        is_section = options.tracer in LATENCY_TRACERS
+        if is_section:
             section = latency.longest_section(options.tracer, list(records), self._max_latency, self._spell)
             records, start = section.records, section.start
             facts = self._section_facts(facts, section)
@@ -99,14 +90,17 @@ class _Kernel:
         if flags is not None:
             yield from self._graph(flags, plan, start).draw(records)
             return
-        annotate = kernel.Annotator(options, overrun > 0)
         limit = kernel.line_limit(self._recording.abi.long_size, self._release)
-        yield from kernel.plain_lines(records, plan, self._body, options, annotate, limit)
+        printer = kernel.plain_printer(plan, self._body, options, kernel.Annotator(options, overrun > 0), limit)
+        if is_section or self._body is not self._texts or not can_write(plan, self._trace):
+            yield from kernel.plain_lines(records, printer)
+            return
+        yield from written(self._trace, self._names, plan, self._printer_of, self._texts.renderer, printer, limit)
 
-    def _records(self) -> Iterable[LineRecord]:
-        keep = self._request.keep
-        records = lines(self._trace, self._names)
-        return records if keep is None else (r for r in records if keep(r))
+    def _printer_of(self, pair: tuple[str, str]) -> EventTexts | None:
+        """What prints an event's body; None where its lines have no columns."""
+        is_alone = self._alone and pair[0] == "ftrace" and pair[1] in kernel.MESSAGES
+        return None if is_alone else self._texts
 
     def _graph(self, flags: graph.GraphFlags, plan: LinePlan, start: int) -> graph.Graph:
         plain = line_printer(plan, self._body)
@@ -195,7 +189,6 @@ class TraceCmdRequest:
     raw_ts: bool = False
     ts_offset: int = 0
     align_ts: bool = False
-    keep: Keep | None = None
 
 
 def with_clock(trace: Trace, request: TraceCmdRequest) -> tuple[Trace, tracecmd.Options]:
@@ -236,7 +229,7 @@ def trace_cmd_report(trace: Trace, request: TraceCmdRequest) -> Iterator[bytes]:
     graphs = tracecmd.GraphBodies(options, spell) if request.plugins and not options.raw else None
     plan = tracecmd.line_plan(options, trace_cmd_columns(), buffers=[b.name for b in recording.buffers] or [""])
     printer = tracecmd.Lines(options, plan, texts, fields, graphs)
-    if request.keep is None and can_write(plan, trace) and not (graphs and draws_calls(trace)):
+    if can_write(plan, trace) and not (graphs and draws_calls(trace)):
         yield from written(
             trace,
             names,
@@ -246,11 +239,7 @@ def trace_cmd_report(trace: Trace, request: TraceCmdRequest) -> Iterator[bytes]:
             printer.printer(),
         )
         return
-    keep = request.keep
-    records: Iterable[LineRecord] = lines(trace, names)
-    if keep is not None:
-        records = (r for r in records if keep(r))
-    yield from printer.print(records)
+    yield from printer.print(lines(trace, names))
 
 
 def draws_calls(trace: Trace) -> bool:

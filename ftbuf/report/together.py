@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -33,9 +33,7 @@ def report_together(trace: Trace, request: TraceCmdRequest) -> Iterator[bytes]:
     spell = Spelling(recording.symbols, recording.abi.long_size, trace_cmd=True)
     graphs = tracecmd.GraphBodies(options, spell) if request.plugins and not options.raw else None
     plan = tracecmd.line_plan(options, trace_cmd_columns(), buffers=[b.name for b in recording.buffers])
-    records: Iterable[LineRecord] = trace.objects(Line, lambda file: Names(file.comms, file.tgids, kernel=False))
-    if request.keep is not None:
-        records = filter(request.keep, records)
+    records = trace.objects(Line, lambda file: Names(file.comms, file.tgids, kernel=False))
     yield from tracecmd.Lines(options, plan, texts, fields, graphs).print(records)
 
 
