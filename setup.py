@@ -20,7 +20,7 @@ DIRECTIVES = {
     "embedsignature": True,
     "binding": True,
 }
-COMPILE = ["-std=c11", "-O3", "-fvisibility=hidden", "-Wall", "-Wextra"]
+COMPILE = ["-std=c11", "-O3", "-g0", "-fvisibility=hidden", "-Wall", "-Wextra"]
 SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g", "-O1"]
 
 

@@ -18,8 +18,18 @@ static void ftb_stream_out(uint8_t *to, const uint8_t *from, size_t n)
     if (n >= 64 + head) {
         memcpy(to, from, head);
         to += head, from += head, n -= head;
-        for (; n >= 16; to += 16, from += 16, n -= 16)
-            _mm_stream_si128((__m128i *)(void *)to, _mm_loadu_si128((const __m128i *)(const void *)from));
+        __m128i *out = (__m128i *)(void *)to;
+        const __m128i *in = (const __m128i *)(const void *)from;
+        size_t lines = n / 64;
+        for (size_t i = 0; i < 4 * lines; i += 4) {
+            __m128i a = _mm_loadu_si128(in + i), b = _mm_loadu_si128(in + i + 1);
+            __m128i c = _mm_loadu_si128(in + i + 2), d = _mm_loadu_si128(in + i + 3);
+            _mm_stream_si128(out + i, a);
+            _mm_stream_si128(out + i + 1, b);
+            _mm_stream_si128(out + i + 2, c);
+            _mm_stream_si128(out + i + 3, d);
+        }
+        to += 64 * lines, from += 64 * lines, n -= 64 * lines;
     }
 #endif
     memcpy(to, from, n);
@@ -31,7 +41,12 @@ typedef struct {
     const ftb_batch *batch;
     const uint16_t *index; /* NULL: identity */
     uint32_t n;
+    uint32_t *pids;        /* the rows' pids, once they were read */
+    uint32_t pids_from;    /* their offset in the record, or NO_PIDS */
+    uint32_t pids_wanted;  /* the offset that names are looked up by, or NO_PIDS */
 } rows;
+
+#define NO_PIDS UINT32_MAX
 
 FTB_ALWAYS_INLINE uint32_t row_at(const rows *r, uint32_t i)
 {
@@ -114,24 +129,62 @@ FTB_ALWAYS_INLINE int32_t unnamed(uint32_t pid)
     return pid <= INT32_MAX ? (int32_t)((int64_t)pid + INT32_MIN) : 0;
 }
 
-FTB_ALWAYS_INLINE void comm_loop(const rows *r, const ftb_op *op, int32_t *out, uint32_t width, int big)
+#define PID_WIDTH 4
+
+/* The rows' pids, read once for the pid column and for the names. */
+static const uint32_t *pids_at(rows *r, uint32_t offset)
 {
-    const int32_t *code_of_pid = r->plan->comms->code_of_pid;
-    const uint32_t n_pids = r->plan->comms->n_pids, offset = op->offset;
-    const uint8_t *const *data = r->batch->data;
-    FOR_ROWS(r, k, {
-        uint32_t pid = (uint32_t)ftb_load(data[k] + offset, width, big);
-        int32_t code = pid < n_pids ? code_of_pid[pid] : -1;
-        out[i] = code >= 0 ? code : unnamed(pid);
-    });
+    if (r->pids_from != offset) {
+        const uint8_t *const *data = r->batch->data;
+        uint32_t *out = r->pids;
+        if (r->plan->big_endian)
+            FOR_ROWS(r, k, { out[i] = ftb_load32(data[k] + offset, 1); });
+        else
+            FOR_ROWS(r, k, { out[i] = ftb_load32(data[k] + offset, 0); });
+        r->pids_from = offset;
+    }
+    return r->pids;
 }
 
-static void gather_comm(const rows *r, const ftb_op *op, int32_t *out)
+static int32_t comm_code(const ftb_comms *comms, uint32_t pid)
 {
-    if (op->width == 4 && !r->plan->big_endian)
-        comm_loop(r, op, out, 4, 0);
-    else
-        comm_loop(r, op, out, op->width, r->plan->big_endian);
+    int32_t code = pid < comms->n_pids ? comms->code_of_pid[pid] : -1;
+    return code >= 0 ? code : unnamed(pid);
+}
+
+#define PIDS_AT_ONCE 32
+
+/* A task's events come in runs: a block with one pid is filled, not looked up. */
+static void comm_block(const ftb_comms *comms, const uint32_t *pids, int32_t *out, uint32_t n)
+{
+    uint32_t differ = 0;
+    for (uint32_t i = 0; i < n; i++)
+        differ |= pids[i] ^ pids[0];
+    if (differ == 0) {
+        int32_t code = comm_code(comms, pids[0]);
+        for (uint32_t i = 0; i < n; i++)
+            out[i] = code;
+    } else {
+        for (uint32_t i = 0; i < n; i++)
+            out[i] = comm_code(comms, pids[i]);
+    }
+}
+
+static void gather_comm(rows *r, const ftb_op *op, int32_t *out)
+{
+    const ftb_comms *comms = r->plan->comms;
+    if (op->width != PID_WIDTH) {
+        FOR_ROWS(r, k, {
+            out[i] = comm_code(comms, (uint32_t)ftb_load(r->batch->data[k] + op->offset, op->width, r->plan->big_endian));
+        });
+        return;
+    }
+    const uint32_t *pids = pids_at(r, op->offset);
+    uint32_t i = 0;
+    for (; i + PIDS_AT_ONCE <= r->n; i += PIDS_AT_ONCE)
+        comm_block(comms, pids + i, out + i, PIDS_AT_ONCE);
+    if (i < r->n)
+        comm_block(comms, pids + i, out + i, r->n - i);
 }
 
 /* ---- scalars: one loop per width in, width out, sign and byte order ---- */
@@ -288,7 +341,7 @@ static int is_small(const ftb_op *op)
     return op->op <= FTB_OP_SCALAR;
 }
 
-static void gather_small(const rows *r, const ftb_op *op, void *to)
+static void gather_small(rows *r, const ftb_op *op, void *to)
 {
     switch (op->op) {
     case FTB_OP_TS: gather_ts(r, to); break;
@@ -310,7 +363,25 @@ static int gather_large(const rows *r, ftb_op *op, void *to)
     }
 }
 
-static int gather_op(const rows *r, ftb_op *op)
+/* What is already in cache in the order of the rows, or NULL: it need not be gathered. */
+static const void *at_hand(rows *r, const ftb_op *op)
+{
+    if (op->op == FTB_OP_TS && r->index == NULL)
+        return r->batch->ts;
+    if (op->op == FTB_OP_SCALAR && op->width == PID_WIDTH && op->out_width == PID_WIDTH && op->offset == r->pids_wanted)
+        return pids_at(r, op->offset);
+    return NULL;
+}
+
+static void copy_out(const ftb_op *op, uint8_t *to, const void *from, size_t bytes)
+{
+    if (op->column.capacity >= FTB_STREAM_FROM)
+        ftb_stream_out(to, from, bytes);
+    else
+        memcpy(to, from, bytes);
+}
+
+static int gather_op(rows *r, ftb_op *op)
 {
     size_t bytes;
     if (ftb_mul_overflows(out_bytes(op), r->n, &bytes))
@@ -319,12 +390,13 @@ static int gather_op(const rows *r, ftb_op *op)
         ftb_column_reserve_for(&op->column, bytes, expected_bytes(r, op, bytes)) != FTB_OK)
         return FTB_NO_MEMORY;
     uint8_t *to = op->column.data + op->column.size;
-    if (op->op == FTB_OP_TS && r->index == NULL) {
-        ftb_stream_out(to, (const uint8_t *)r->batch->ts, bytes);
+    const void *near = at_hand(r, op);
+    if (near != NULL) {
+        copy_out(op, to, near, bytes);
     } else if (is_small(op) && op->column.capacity >= FTB_STREAM_FROM) {
-        _Alignas(64) uint8_t near[FTB_BATCH * 8];
-        gather_small(r, op, near);
-        ftb_stream_out(to, near, bytes);
+        _Alignas(64) uint8_t gathered[FTB_BATCH * 8];
+        gather_small(r, op, gathered);
+        ftb_stream_out(to, gathered, bytes);
     } else if (is_small(op)) {
         gather_small(r, op, to);
     } else {
@@ -336,9 +408,21 @@ static int gather_op(const rows *r, ftb_op *op)
     return FTB_OK;
 }
 
+/* Offset of the pids that names are looked up by, or NO_PIDS. */
+static uint32_t pids_wanted(const ftb_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->n_ops; i++)
+        if (plan->ops[i].op == FTB_OP_COMM && plan->ops[i].width == PID_WIDTH)
+            return plan->ops[i].offset;
+    return NO_PIDS;
+}
+
 int ftb_gather(ftb_plan *plan, const ftb_gather_context *context, const ftb_batch *batch, const uint16_t *index, uint32_t n)
 {
-    rows r = {plan, context, batch, index, n};
+    uint32_t pids[FTB_BATCH];
+    rows r = {.plan = plan, .context = context, .batch = batch, .index = index, .n = n, .pids = pids};
+    r.pids_from = NO_PIDS;
+    r.pids_wanted = pids_wanted(plan);
     for (uint32_t i = 0; i < plan->n_ops; i++) {
         int status = gather_op(&r, &plan->ops[i]);
         if (status != FTB_OK)

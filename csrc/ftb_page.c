@@ -6,7 +6,7 @@
 /* K:ring_buffer.c TS_MSB: the bits that an absolute stamp does not store. */
 #define STAMP_TOP (0xf8ULL << 56)
 #define STAMP_STEP (1ULL << 59)
-#define PREFETCH 1024
+#define PREFETCH 4096
 
 int ftb_report_problem(ftb_report *report, const ftb_stream *s, int status, size_t at, size_t bytes)
 {
@@ -275,13 +275,13 @@ FTB_ALWAYS_INLINE void walk_short(ftb_stream *s, const ftb_select *select, ftb_b
 {
     const uint16_t *slot_of = select->slot_of;
     const uint32_t type_offset = s->abi->type_offset;
-    const uint8_t *p = s->cur, *end = s->end;
+    const uint8_t *p = s->cur;
+    size_t left = (size_t)(s->end - p), total = EXTENDED; /* the shortest */
     uint64_t ts = s->ts, events = 0;
-    uint32_t n = out->n, usual = TYPE_LEN_MAX_SHORT;
-    size_t total = HEADER + 4 * TYPE_LEN_MAX_SHORT;
-    uint64_t meta = ftb_meta(4 * TYPE_LEN_MAX_SHORT, 0, (uint16_t)s->index); /* of a usual record, in slot 0 */
+    uint32_t n = out->n, usual = 0;
+    uint64_t meta = 0; /* of a usual record, in slot 0 */
 
-    while (n < FTB_BATCH && (size_t)(end - p) >= HEADER) {
+    while (n < FTB_BATCH && left >= total) {
         __builtin_prefetch(p + PREFETCH); /* hardware prefetchers stop at the end of a page */
         uint32_t word = ftb_load32(p, big), type = header_type(word, big);
         /* Guessing that a record is as long as the last one lets the CPU go on before this header is loaded. */
@@ -291,15 +291,16 @@ FTB_ALWAYS_INLINE void walk_short(ftb_stream *s, const ftb_select *select, ftb_b
             usual = type;
             total = HEADER + 4 * (size_t)type;
             meta = ftb_meta(4 * type, 0, (uint16_t)s->index);
+            if (total > left)
+                break;
         }
         __asm__("" : "+r"(total));
-        if (FTB_UNLIKELY(total > (size_t)(end - p)))
-            break;
         ts += header_delta(word, big);
         uint16_t slot = slot_of[ftb_load16(p + HEADER + type_offset, big)];
         put(out, n, ts, p + HEADER, meta | (uint64_t)slot << 16);
         n += slot != FTB_NO_SLOT;
         p += total;
+        left -= total;
         events++;
     }
     s->cur = p;
