@@ -6,16 +6,17 @@ The recordings under ``../shared/recordings`` are used where they are; else the 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
-from ftbuf.clock import IDENTITY
 from ftbuf.container import open_container
 from ftbuf.engine import Source
 from ftbuf.formats import EventFormat
 from ftbuf.raw import RawStream
 from ftbuf.recording import Recording
+from ftbuf.trace import Trace
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORDINGS = ROOT.parent / "shared" / "recordings"
@@ -35,7 +36,7 @@ class Workload:
 
     @property
     def source(self) -> Source:
-        first = self.recording.sources(IDENTITY)[0]
+        first = self.recording.sources()[0]
         return replace(first, stream=RawStream(memoryview(self.pages), 0))
 
     def resized(self, size: int) -> Workload:
@@ -51,7 +52,7 @@ def sample(name: str) -> Path:
 
 def recorded_pages(recording: Recording, most: int = 8 << 20) -> np.ndarray:
     """Whole sub-buffers of the first CPU, up to `most` bytes."""
-    stream = recording.sources(IDENTITY)[0].stream
+    stream = recording.sources()[0].stream
     parts, size = [], 0
     for i in range(len(stream.segments)):
         parts.append(np.frombuffer(bytes(stream.load(i)), np.uint8))
@@ -76,17 +77,13 @@ def repeat(pages: np.ndarray, subbuf: int, size: int) -> np.ndarray:
     return out.reshape(-1)
 
 
-def only(recording: Recording, pages: np.ndarray, fmt: EventFormat) -> np.ndarray:
+def only(recording: Recording, fmt: EventFormat, most: int = 1 << 16) -> np.ndarray:
     """The records of one event alone, packed into full pages (the kernel's 5/27-bit header, little-endian)."""
     abi = recording.abi
-    from ftbuf.raw import decode_pages
-
-    table = decode_pages(pages, abi=abi, events=fmt, columns=["common_ts"], errors="skip")
-    times = table["common_ts"].tolist()
-    payloads = [bytes(p) for p in raw_payloads(recording, pages, fmt)]
     out, page, used, last = [], bytearray(), 0, 0
     room = abi.subbuf_size - abi.data_offset
-    for ts, payload in zip(times, payloads, strict=True):
+    for event in islice(Trace(recording)[f"{fmt.system}:{fmt.name}"].records(), most):
+        ts, payload = event.ts, event.payload
         if not page or used + 4 + len(payload) > room:
             out.append(close(page, used, abi.subbuf_size, abi.data_offset))
             page, used, last = bytearray(ts.to_bytes(8, "little") + bytes(abi.data_offset - 8)), 0, ts
@@ -104,37 +101,17 @@ def close(page: bytearray, used: int, subbuf: int, offset: int) -> bytes:
     return bytes(page) + bytes(subbuf - len(page))
 
 
-def raw_payloads(recording: Recording, pages: np.ndarray, fmt: EventFormat) -> list[bytes]:
-    from ftbuf import _core
-    from ftbuf.engine import Judge, Run, Window
-    from ftbuf.event import Event
-    from ftbuf.recording import EventContext
-
-    request, slots = recording.slots_request([(fmt.system, fmt.name)])
-    source = replace(recording.sources(IDENTITY)[0], stream=RawStream(memoryview(pages), 0))
-    run = Run([source], Window(), request, Judge("skip"))
-    context = EventContext(recording)
-    info = lambda slot: recording.event_info(slots[slot], context)  # noqa: E731
-    return [e.payload for e in _core.Records(run.decoder, run.driver, info, len(slots), Event)]
-
-
 def workloads() -> list[Workload]:
     """function-tracer pages, sched_switch pages, mixed pages: as short as they are, to be resized."""
     function = Recording(open_container(sample("function")))
     mixed = Recording(open_container(sample("mixed")))
     fn, switch = function.format("ftrace", "function"), mixed.format("sched", "sched_switch")
-    pages = recorded_pages(mixed)
     return [
         Workload("function", function, recorded_pages(function), [fn]),
-        Workload("sched_switch", mixed, only(mixed, pages, switch), [switch]),
-        Workload("mixed", mixed, pages, occurring(mixed, pages)),
+        Workload("sched_switch", mixed, only(mixed, switch), [switch]),
+        Workload("mixed", mixed, recorded_pages(mixed), occurring(mixed)),
     ]
 
 
-def occurring(recording: Recording, pages: np.ndarray) -> list[EventFormat]:
-    from ftbuf.engine import Judge, Run, Window
-
-    request, slots = recording.slots_request()
-    source = replace(recording.sources(IDENTITY)[0], stream=RawStream(memoryview(pages), 0))
-    counts = Run([source], Window(), request, Judge("skip")).to_end().result().counts
-    return [recording.format(*pair) for pair, n in zip(slots, counts, strict=True) if pair is not None and n]
+def occurring(recording: Recording) -> list[EventFormat]:
+    return [recording.format(*recording.find(name)) for name in Trace(recording).events]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ftbuf.engine import Judge, Run, Window
+from ftbuf.requests import events_request, slots_request
 from ftbuf.table import ColumnData
 
 from .data import Workload, workloads
@@ -18,13 +19,13 @@ IN_CACHE_REPEATS = 64
 
 
 def scan(load: Workload) -> int:
-    request, _ = load.recording.slots_request()
+    request, _ = slots_request(load.recording)
     run = Run([load.source], Window(), request, Judge("skip")).to_end()
     return int(run.decoder.stream_stats()[0][1])
 
 
 def decode(load: Workload) -> list[dict[str, ColumnData]]:
-    request = load.recording.events_request([(fmt, None) for fmt in load.events])
+    request = events_request(load.recording, [((fmt.system, fmt.name), None) for fmt in load.events])
     return Run([load.source], Window(), request, Judge("skip")).to_end().take()
 
 

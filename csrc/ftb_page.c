@@ -278,7 +278,7 @@ FTB_ALWAYS_INLINE void walk_short(ftb_stream *s, const ftb_select *select, ftb_b
     const uint8_t *p = s->cur;
     size_t left = (size_t)(s->end - p), total = EXTENDED; /* the shortest */
     uint64_t ts = s->ts, events = 0;
-    uint32_t n = out->n, usual = 0;
+    uint32_t n = out->n, usual = UINT32_MAX; /* no type */
     uint64_t meta = 0; /* of a usual record, in slot 0 */
 
     while (n < FTB_BATCH && left >= total) {
