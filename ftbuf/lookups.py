@@ -25,25 +25,23 @@ def symbol_columns(symbols: Symbols, style: Style) -> tuple[Any, ...]:
         keep = np.array([not module.startswith(b"__builtin__") for module in modules], dtype=np.bool_)
         addresses, ends = addresses[keep], ends[keep]
         names, modules = list(compress(names, keep)), list(compress(modules, keep))
-    texts = bytearray(b"\0")
-    where: dict[tuple[bytes, bytes], int] = {}
-
-    def place(name: bytes, module: bytes) -> int:
-        key = (name, module)
-        offset = where.get(key)
-        if offset is None:
-            offset = where[key] = len(texts)
-            texts.extend(name + b"\0" + module + b"\0")
-        return offset
-
-    offsets = np.array([place(*pair) for pair in zip(names, modules, strict=True)], dtype=np.uint32)
+    offsets, texts = _named(names, modules)
     if style.kernel:
-        return addresses, ends, offsets, offsets, bytes(texts)
-    exact = np.array([place(*pair) for pair in zip(symbols.exact_names, modules, strict=True)], dtype=np.uint32)
+        return addresses, ends, offsets, offsets, texts
+    exact = offsets.copy()
+    others = [i for i, (name, own) in enumerate(zip(symbols.exact_names, names, strict=True)) if name != own]
+    more, more_texts = _named([symbols.exact_names[i] for i in others], [modules[i] for i in others])
+    exact[others] = more + np.uint32(len(texts))
     ends = np.empty_like(addresses)  # trace-cmd knows no end of a symbol but the next one, and none of the last
     ends[:-1] = addresses[1:]
     ends[-1:] = addresses[-1:] + np.uint64(1)
-    return addresses, ends, offsets, exact, bytes(texts)
+    return addresses, ends, offsets, exact, texts + more_texts
+
+
+def _named(names: list[bytes], modules: list[bytes]) -> tuple[Any, bytes]:
+    """Offsets of names, and all texts: each name is followed by that of its module, both with a NUL."""
+    offsets, texts = _packed([name + b"\0" + module + b"\0" for name, module in zip(names, modules, strict=True)])
+    return offsets[:-1], texts
 
 
 def comm_columns(comms: Comms) -> tuple[Any, ...]:

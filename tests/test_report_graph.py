@@ -170,7 +170,7 @@ def trace_cmd(records, **options):
     chosen = tracecmd.Options(**options)
     bodies = tracecmd.GraphBodies(chosen, Spelling(FakeSymbols(), trace_cmd=True))
     plan = tracecmd.line_plan(chosen, trace_cmd_columns())
-    printer = tracecmd.Lines(chosen, plan, lambda r: b"text", lambda r: b" fields", bodies)
+    printer = tracecmd.Lines(chosen, plan, lambda r: b"text", bodies)
     return [line.split(b": ", 1)[1].decode() for line in printer.print(records)]
 
 

@@ -85,14 +85,12 @@ def kernel_texts(
     return EventTexts(recording, chosen.style, lambda scope: compile_kernel_text(scope, chosen), unknown)
 
 
-def trace_cmd_texts(recording: Recording, *, plugins: bool = True) -> EventTexts:
-    """Bodies as trace-cmd prints them, without line end."""
+def trace_cmd_texts(
+    recording: Recording, *, plugins: bool = True, is_raw: Callable[[str], bool] = lambda name: False
+) -> EventTexts:
+    """Bodies as trace-cmd prints them, without line end. ``is_raw``: whether an event is printed field by field."""
 
-    options = TraceCmdOptions(plugins=plugins)
-    return EventTexts(recording, TRACE_CMD, lambda scope: compile_trace_cmd_text(scope, options), b"[UNKNOWN EVENT]")
+    def compile_text(scope: Scope) -> bytes:
+        return compile_trace_cmd_text(scope, TraceCmdOptions(raw=is_raw(scope.event.name), plugins=plugins))
 
-
-def trace_cmd_fields(recording: Recording) -> EventTexts:
-    """Fields one by one, as trace-cmd prints them under -R."""
-    options = TraceCmdOptions(raw=True)
-    return EventTexts(recording, TRACE_CMD, lambda scope: compile_trace_cmd_text(scope, options), b"[UNKNOWN EVENT]")
+    return EventTexts(recording, TRACE_CMD, compile_text, b"[UNKNOWN EVENT]")

@@ -10,7 +10,7 @@ from ..clock import Correction
 from ..recording import Recording
 from . import blk, graph, kernel, latency, tracecmd
 from .banner import Facts, banner
-from .bodies import EventTexts, kernel_texts, trace_cmd_fields, trace_cmd_texts
+from .bodies import EventTexts, kernel_texts, trace_cmd_texts
 from .columns import kernel_columns, kernel_release, trace_cmd_columns
 from .lineplan import Body, LinePlan, line_printer
 from .lines import Names, lines
@@ -224,17 +224,17 @@ def trace_cmd_report(trace: Trace, request: TraceCmdRequest) -> Iterator[bytes]:
     trace, options = with_clock(trace, request)
     recording = trace.recording
     names = Names(recording.comms, recording.tgids, kernel=False)
-    texts, fields = trace_cmd_texts(recording, plugins=request.plugins), trace_cmd_fields(recording)
+    texts = trace_cmd_texts(recording, plugins=request.plugins, is_raw=options.is_raw)
     spell = Spelling(recording.symbols, recording.abi.long_size, trace_cmd=True)
     graphs = tracecmd.GraphBodies(options, spell) if request.plugins and not options.raw else None
     plan = tracecmd.line_plan(options, trace_cmd_columns(), buffers=[b.name for b in recording.buffers] or [""])
-    printer = tracecmd.Lines(options, plan, texts, fields, graphs)
+    printer = tracecmd.Lines(options, plan, texts, graphs)
     if can_write(plan, trace) and not (graphs and draws_calls(trace)):
         yield from written(
             trace,
             names,
             plan,
-            lambda pair: fields if printer.is_fields(pair[1]) else texts,
+            lambda pair: texts,
             texts.renderer,
             printer.printer(),
         )

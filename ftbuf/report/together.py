@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..opening import clock_change
 from ..recording import Recording
 from . import tracecmd
-from .bodies import trace_cmd_fields, trace_cmd_texts
+from .bodies import trace_cmd_texts
 from .columns import trace_cmd_columns
 from .lines import Line, Names
 from .record import LineRecord
@@ -28,13 +28,13 @@ def report_together(trace: Trace, request: TraceCmdRequest) -> Iterator[bytes]:
     yield from cpus_lines(trace.recording)
     trace, options = on_clock(trace, request)
     recording = trace.recording
-    texts = per_file(recording, [trace_cmd_texts(f, plugins=request.plugins) for f in recording.files])
-    fields = per_file(recording, [trace_cmd_fields(f) for f in recording.files])
+    printers = [trace_cmd_texts(f, plugins=request.plugins, is_raw=options.is_raw) for f in recording.files]
+    texts = per_file(recording, printers)
     spell = Spelling(recording.symbols, recording.abi.long_size, trace_cmd=True)
     graphs = tracecmd.GraphBodies(options, spell) if request.plugins and not options.raw else None
     plan = tracecmd.line_plan(options, trace_cmd_columns(), buffers=[b.name for b in recording.buffers])
     records = trace.objects(Line, lambda file: Names(file.comms, file.tgids, kernel=False))
-    yield from tracecmd.Lines(options, plan, texts, fields, graphs).print(records)
+    yield from tracecmd.Lines(options, plan, texts, graphs).print(records)
 
 
 def on_clock(trace: Trace, request: TraceCmdRequest) -> tuple[Trace, tracecmd.Options]:

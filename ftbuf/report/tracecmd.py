@@ -32,6 +32,10 @@ class Options:
     retval_dec: bool = False
     retval_hex: bool = False
 
+    def is_raw(self, name: str) -> bool:
+        """Whether an event is printed field by field."""
+        return self.raw or name in self.raw_events
+
 
 def line_plan(options: Options, latency: LatencyColumns, *, buffers: Sequence[str] = ("",)) -> LinePlan:
     """The columns of a line. ``buffers``: names of all buffers; where one has a name, lines tell which they are from."""
@@ -148,12 +152,11 @@ class GraphBodies:
 
 @dataclass(slots=True)
 class Lines:
-    """Prints records in time order. ``body`` gives an event's text, ``fields`` its fields one by one."""
+    """Prints records in time order. ``body`` gives an event's text."""
 
     options: Options
     plan: LinePlan
     body: Callable[[LineRecord], bytes]
-    fields: Callable[[LineRecord], bytes]
     graph: GraphBodies | None = None
     leaves: dict[int, LineRecord] = field(default_factory=dict)
 
@@ -161,10 +164,6 @@ class Lines:
         """One record's lines: (record, time of the line before, number of the line) -> text."""
         line = line_printer(self.plan, self._body)
         return lambda record, previous, index: lost_line(record) + line(record, previous, index)
-
-    def is_fields(self, name: str) -> bool:
-        """Whether an event is printed by its fields."""
-        return self.options.raw or name in self.options.raw_events
 
     def print(self, records: Iterable[LineRecord]) -> Iterator[bytes]:
         line = self.printer()
@@ -183,9 +182,7 @@ class Lines:
 
     def _body(self, record: LineRecord) -> bytes:
         name = record.format.name
-        if self.is_fields(name):
-            return self.fields(record)
-        if self.graph and record.format.system == "ftrace":
+        if self.graph and record.format.system == "ftrace" and not self.options.is_raw(name):
             if name in ENTRIES:
                 return self.graph.entry(record, self.leaves.get(id(record)))
             if name == EXIT:
