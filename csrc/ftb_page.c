@@ -6,7 +6,6 @@
 /* K:ring_buffer.c TS_MSB: the bits that an absolute stamp does not store. */
 #define STAMP_TOP (0xf8ULL << 56)
 #define STAMP_STEP (1ULL << 59)
-#define PREFETCH 4096
 
 int ftb_report_problem(ftb_report *report, const ftb_stream *s, int status, size_t at, size_t bytes)
 {
@@ -282,7 +281,7 @@ FTB_ALWAYS_INLINE void walk_short(ftb_stream *s, const ftb_select *select, ftb_b
     uint64_t meta = 0; /* of a usual record, in slot 0 */
 
     while (n < FTB_BATCH && left >= total) {
-        __builtin_prefetch(p + PREFETCH); /* hardware prefetchers stop at the end of a page */
+        __builtin_prefetch(p + PREFETCH, 0, 1);
         uint32_t word = ftb_load32(p, big), type = header_type(word, big);
         /* Guessing that a record is as long as the last one lets the CPU go on before this header is loaded. */
         if (type != usual) {
@@ -358,6 +357,8 @@ static int walk_page(ftb_stream *s, const ftb_select *select, ftb_batch *out, ft
     const ftb_abi *abi = s->abi;
     /* the shortest payload, one word, holds the id: the fast path need not look */
     const int fast = !abi->old_header && abi->type_size == 2 && abi->type_offset <= 2;
+    if (fast && !s->lost_pending)
+        ftb_walk_alike(s, select, out);
     while (out->n < FTB_BATCH) {
         if (fast && !s->lost_pending && abi->big_endian)
             walk_short(s, select, out, 1);

@@ -22,6 +22,7 @@
 /* Every header is one 32-bit word; time extends and stamps have a second one. */
 #define HEADER 4u
 #define EXTENDED 8u
+#define PREFETCH 16384 /* bytes ahead, into the second cache: the first has too few places for lines on their way */
 
 /* One record header, taken apart. */
 typedef struct {
@@ -39,6 +40,9 @@ int ftb_open_page(ftb_stream *s, ftb_report *report);
 int ftb_next_record(ftb_stream *s, ftb_record *r, int *ends_page);
 /* Leave the page; `status` names the defect met at `at`, which costs the rest of the committed data. */
 int ftb_close_page(ftb_stream *s, int status, const uint8_t *at, ftb_report *report);
+
+/* Step over as many records as are alike, where this CPU can do that faster than one by one; perhaps none. */
+void ftb_walk_alike(ftb_stream *s, const ftb_select *select, ftb_batch *out);
 
 /* The slot of a data record's event. */
 uint16_t ftb_record_slot(const ftb_abi *abi, const ftb_select *select, const uint8_t *payload);
