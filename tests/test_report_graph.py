@@ -133,6 +133,13 @@ def test_interrupts_are_marked_or_left_out():
     assert len(draw(records, "nofuncgraph-irqs", irq_entry=entries)) == 2
 
 
+@pytest.mark.parametrize("depth", [-5, 1 << 31, (1 << 64) - 1])
+def test_a_damaged_depth_costs_no_memory(depth):
+    records = [entry(0, func(0), depth), FakeRecord(EVENT, 1), leave(1000, func(0), depth)]
+    assert max(map(len, draw(records))) <= graph.MAX_INDENT + 100
+    assert max(map(len, trace_cmd(records))) <= graph.MAX_INDENT + 100
+
+
 @given(st.integers(0, 10**16))
 def test_the_duration_column_is_as_wide_as_its_head(ns):
     text = graph.duration_text(ns).decode()

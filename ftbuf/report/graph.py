@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -15,6 +16,7 @@ ENTRIES = frozenset(("funcgraph_entry", "fgraph_retaddr_entry"))
 EXIT = "funcgraph_exit"
 PLAIN = frozenset(("function", "kernel_stack", "user_stack", "func_repeats"))  # never drawn as comments
 MAX_DEPTH = 50  # FTRACE_RETFUNC_DEPTH
+MAX_INDENT = 2048  # blanks before a call: no kernel nests calls so deep, but a damaged record may say so
 PROC_WIDTH = 14  # TRACE_GRAPH_PROCINFO_LENGTH
 COMM_CUT = 7
 MAX_ERRNO = 4095  # K:include/linux/err.h
@@ -86,6 +88,11 @@ def duration_text(ns: int) -> bytes:
     whole = b"%d" % (ns // 1000)
     digits = whole if len(whole) >= 7 else whole + (b".%03d" % (ns % 1000))[: 8 - len(whole)]
     return digits + b" us " + b" " * (8 - len(digits))
+
+
+def indentation(depth: int) -> bytes:
+    """The blanks before a call of this depth."""
+    return b" " * min(2 * depth, MAX_INDENT)
 
 
 def proc_text(comm: bytes, pid: int) -> bytes:
@@ -224,7 +231,7 @@ class Graph:
                 self._hidden(state, function, depth, entering=False)
             return b""
         text = self._prologue(record, function, entering=True)
-        indent = b"  " * depth
+        indent = indentation(depth)
         call = self._spell.name(function) + self._arguments(record)
         if leaf is None:
             state.depth = depth
@@ -249,7 +256,7 @@ class Graph:
             state.functions[depth] = 0
         text = self._prologue(record)
         ns = number(record, "rettime") - number(record, "calltime")
-        text += self._duration(ns) + b"  " * depth + b"}"
+        text += self._duration(ns) + indentation(depth) + b"}"
         value = self._value(record)
         if value:
             text += b" /* " + self._spell.name(function) + value + b" */"
@@ -267,7 +274,7 @@ class Graph:
             return b""
         text = self._prologue(record) + self._no_duration()
         if state.depth > 0:
-            text += b"  " * (state.depth + 1)
+            text += indentation(state.depth + 1)
         return text + b"/* " + self._event(record).removesuffix(b"\n") + b" */\n"
 
     # what stands behind a call
@@ -321,7 +328,7 @@ def with_leaves(records: Iterable[LineRecord]) -> Iterator[tuple[LineRecord, Lin
     The return is then not seen again. One CPU's last call waits for that CPU's next record, so records of other CPUs are
     held back behind it: what is kept is bounded by the time until that next record, and cut at PENDING records.
     """
-    waiting: list[_Waiting] = []
+    waiting: deque[_Waiting] = deque()
     open_calls: dict[int, _Waiting] = {}
     for record in records:
         call = open_calls.pop(record.cpu, None)
@@ -357,13 +364,9 @@ class _Waiting:
     done: bool = False
 
 
-def _ready(waiting: list[_Waiting]) -> Iterator[tuple[LineRecord, LineRecord | None]]:
-    count = 0
-    while count < len(waiting) and waiting[count].done:
-        count += 1
-    ready = waiting[:count]
-    del waiting[:count]
-    for item in ready:
+def _ready(waiting: deque[_Waiting]) -> Iterator[tuple[LineRecord, LineRecord | None]]:
+    while waiting and waiting[0].done:
+        item = waiting.popleft()
         yield item.record, item.leaf
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from .columns import LatencyColumns
-from .graph import ENTRIES, EXIT, returns_from
+from .graph import ENTRIES, EXIT, indentation, returns_from
 from .lineplan import Column, LinePlan, Op, line_printer, literal
 from .record import LineRecord, number
 from .symbols import Spelling
@@ -125,7 +125,7 @@ class GraphBodies:
 
     def entry(self, record: LineRecord, leaf: LineRecord | None) -> bytes:
         depth = number(record, "depth")
-        call = b"  " * depth + self.spell.name(number(record, "func")) + b"()"
+        call = indentation(depth) + self.spell.name(number(record, "func")) + b"()"
         if leaf is None:
             return b" " * 13 + b"|  " + call + b" {"
         ns = number(leaf, "rettime") - number(leaf, "calltime")
@@ -133,7 +133,7 @@ class GraphBodies:
 
     def exit(self, record: LineRecord) -> bytes:
         ns = number(record, "rettime") - number(record, "calltime")
-        text = _duration(ns) + b"  " * number(record, "depth") + b"}"
+        text = _duration(ns) + indentation(number(record, "depth")) + b"}"
         if self.options.tail:
             text += b" /* " + self.spell.name(number(record, "func")) + b" */"
         return text + self._value(record)
