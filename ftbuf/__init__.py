@@ -3,6 +3,8 @@
 ``ftbuf.open`` gives a Trace; ``trace["sched_switch"].arrays()`` its columns, ``trace.records()`` its events as objects.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from ._core import STATUSES
 from .errors import (
     ClosedError,
@@ -21,9 +23,11 @@ from .errors import (
 from .event import Event
 from .formats import Abi, EventFormat, Field
 from .raw import decode_mmap, decode_pages
-from .rewrite import Written, convert, split
 from .table import Table
 from .trace import EventView, Trace, iterate, open, read_events
+
+if TYPE_CHECKING:
+    from .rewrite import Written, convert, split
 
 __version__ = "0.1.0"
 
@@ -57,3 +61,18 @@ __all__ = [
     "read_events",
     "split",
 ]
+
+_WRITING = frozenset({"Written", "convert", "split"})
+
+
+def __getattr__(name: str) -> Any:
+    """What writes recordings is brought in when it is first asked for."""
+    if name not in _WRITING:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import rewrite
+
+    return getattr(rewrite, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -5,17 +5,19 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .clock import clock_unit
 from .container.model import Buffer, Option
-from .container.options import Guest, Hook, LastBootInfo, Process
 from .engine import Source
 from .names import Comms, Symbols, Tgids
 from .opening import option_values, trace_id
 from .recording import Recording
 from .survey import stats_table
 from .table import Table
+
+if TYPE_CHECKING:
+    from .container.options import Guest, Hook, LastBootInfo, Process
 
 
 class Metadata:

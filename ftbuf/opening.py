@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .clock import IDENTITY, Correction
 from .container import open_container
 from .container.model import Container
-from .container.options import Guest
 from .errors import FormatError, FtbufError
 from .merged import Merged
 from .recording import Recording
+
+if TYPE_CHECKING:
+    from .container.options import Guest
 
 MAX_NEIGHBOURS = 1024  # files beside a host's that are looked at
 

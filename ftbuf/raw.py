@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from .container.mmapimage import MmapImage
 from .container.model import Buffer, Container, Problem, Segment, Stream
 from .engine import decode
 from .errors import FormatError
@@ -182,6 +181,8 @@ def decode_mmap(images: Mapping[int, Any], *, abi: Abi, events: Any, **options: 
     FormatError
         An image is none, or its sub-buffers are not of the size that ``abi`` says.
     """
+    from .container.mmapimage import MmapImage
+
     pages = {}
     for cpu, parts in images.items():
         image = MmapImage(*(parts if isinstance(parts, tuple) else (parts,)), long_size=abi.long_size)

@@ -17,7 +17,6 @@ from .container.model import Problem
 from .engine import Judge, Request, Run, Source, Window
 from .errors import ClosedError, FormatError
 from .event import Event
-from .filters import Filter, RecordFilter
 from .formats import EventFormat, Field
 from .metadata import Metadata
 from .opening import open_recording
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
+
+    from .filters import Filter, RecordFilter
 
 
 def open(source: Any, *, errors: str = "raise", storage_options: dict[str, Any] | None = None, guests: Any = None,
@@ -144,6 +145,12 @@ class Selection:
         )
         chosen = self.cpus if cpus is None else both(self.cpus, check_ints("cpus", cpus))
         return Selection(narrower, chosen, self.buffer if buffer is None else buffer)
+
+
+def record_filter(recording: Recording, where: Filter | str, pairs: Sequence[Pair] | None) -> RecordFilter:
+    from .filters import RecordFilter  # the language is only brought in where it is used
+
+    return RecordFilter(recording, where, pairs)
 
 
 def check_time(name: str, value: Any) -> int | None:
@@ -337,7 +344,7 @@ class Trace(Metadata, Mapping[str, "EventView"]):
         """As window; `pairs` are the events that the filter is for."""
         if buffer is not None and buffer not in self.buffers:
             raise ValueError(f"no buffer named {buffer!r}; there are {self.buffers}")
-        given = None if where is None else RecordFilter(self._open(), where, pairs)
+        given = None if where is None else record_filter(self._open(), where, pairs)
         selection = self._selection.narrowed(start, end, cpus, pids, buffer, given)
         return Trace(self._recording, selection, errors=self._errors)
 
