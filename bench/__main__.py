@@ -1,4 +1,4 @@
-"""python -m bench [kernels|startup ...]: results are ratios from one run."""
+"""python -m bench [kernels|startup|peers ...], python -m bench peers FILE ...: results are ratios from one run."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import os
 import sys
 from typing import Any
 
-from . import kernels, startup
+from . import kernels, peers, startup
 
-PARTS = {"kernels": kernels.run, "startup": startup.run}
+PARTS = {"kernels": kernels.run, "startup": startup.run, "peers": peers.run}
 
 
 def show(value: Any) -> str:
@@ -24,6 +24,9 @@ def print_table(rows: list[dict[str, Any]]) -> None:
 
 
 def main(names: list[str]) -> int:
+    if names[:1] == ["peers"] and len(names) > 1:
+        print_table(peers.run(names[1:]))
+        return 0
     unknown = [n for n in names if n not in PARTS]
     if unknown:
         print(f"no part named {', '.join(unknown)}; there are {', '.join(PARTS)}", file=sys.stderr)

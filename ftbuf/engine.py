@@ -183,10 +183,11 @@ class Clip:
 class Driver:
     """Feeds a decoder's streams with their segments, and turns what C reports into problems."""
 
-    def __init__(self, sources: Sequence[Source], pieces: Sequence[Piece], judge: Judge) -> None:
+    def __init__(self, sources: Sequence[Source], pieces: Sequence[Piece], judge: Judge, *, forget: bool = False) -> None:
         self.sources = sources
         self.pieces = pieces
         self.judge = judge
+        self.forget = forget  # let go of what was decoded: for passes that take little memory themselves
         self.next = [p.first for p in pieces]
 
     def feed(self, decoder: Any) -> None:
@@ -196,6 +197,8 @@ class Driver:
         while self.next[i] < piece.last:
             index = self.next[i]
             self.next[i] += 1
+            if self.forget and index > piece.first:
+                stream.forget(index - 1)
             try:
                 pages = _core.Pages(stream.load(index))
             except DamageError as error:
@@ -286,7 +289,7 @@ class Run:
         self.judge = judge
         self.window = window
         self.pieces = pieces if pieces is not None else [clip(s, window) for s in sources]
-        self.driver = Driver(sources, self.pieces, judge)
+        self.driver = Driver(sources, self.pieces, judge, forget=not at_once)
         self.decoder = self.make_decoder(sum(map(piece_bytes, sources, self.pieces)) if at_once else 0)
         self.done = False
 

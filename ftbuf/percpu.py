@@ -40,7 +40,7 @@ def cpu_counts(recording: Recording) -> list[CpuCounts]:
     """One row for each buffer and CPU that has sub-buffers or counters, in one pass over the record headers."""
     sources = recording.sources()
     request, _ = slots_request(recording)
-    run = Run(sources, Window(), request, Judge("skip")).to_end()
+    run = Run(sources, Window(), request, Judge("skip"), at_once=False).to_end()
     result = run.result()
     rows = {(b.name, cpu): CpuCounts(b.name, cpu, parse_stats(text))
             for b in recording.buffers for cpu, text in b.stats.items()}

@@ -61,6 +61,9 @@ class Source(ABC):
         self._check(offset, n, what)
         return self._bulk(offset, n)
 
+    def forget(self, offset: int, n: int) -> None:  # noqa: B027 (what is not mapped has nothing to forget)
+        """These bytes will not be looked at soon: a mapping need not keep them in memory. Views of them stay valid."""
+
     def _check(self, offset: int, n: int, what: str) -> None:
         if offset < 0 or n < 0 or n > self.size - offset:
             missing = n - max(0, self.size - offset)
@@ -94,6 +97,15 @@ class MemorySource(Source):
 
     def _bulk(self, offset: int, n: int) -> memoryview:
         return self.window(offset, n)[:n]
+
+    def forget(self, offset: int, n: int) -> None:
+        mapping = self._view.obj if self._view is not None else None
+        if not isinstance(mapping, _mmap.mmap):
+            return
+        page = _mmap.PAGESIZE
+        start, end = -(-offset // page) * page, (offset + n) // page * page
+        if start < end:  # a file's pages come back from the page cache when a view is read again
+            mapping.madvise(_mmap.MADV_DONTNEED, start, end - start)
 
     def close(self) -> None:
         self._view = None  # slices handed out hold the exporter (and so the mapping) themselves

@@ -37,7 +37,7 @@ def survey(recording: Recording, sources: Sequence[Source], window: Window) -> S
     """Count, without decoding; damage is listed here, never raised."""
     request, slots = slots_request(recording)
     judge = Judge("skip")
-    run = Run(sources, window, request, judge).to_end()
+    run = Run(sources, window, request, judge, at_once=False).to_end()
     result = run.result()
     counts: Counter[str] = Counter()
     unknown = 0
@@ -59,7 +59,7 @@ def short_records(
     """
     wanted = [(recording.keys[name], ()) for name in events]
     judge = Judge("skip")
-    Run(sources, window, events_request(recording, wanted), judge).to_end()
+    Run(sources, window, events_request(recording, wanted), judge, at_once=False).to_end()
     return [p for p in judge.problems if p.status == "record_short"]
 
 

@@ -59,6 +59,9 @@ class Stream(ABC):
     def compressed(self) -> bool:
         return False
 
+    def forget(self, index: int) -> None:  # noqa: B027 (most have nothing to forget)
+        """Segment ``index`` will not be looked at soon: its memory may go. What load() gave stays valid."""
+
 
 @dataclass(slots=True)
 class Buffer:

@@ -16,6 +16,7 @@ from .compress import MAX_CHUNK, Decompress
 from .model import COMPRESSION, TRUNCATED, Problem, Segment, Stream
 
 PIECE = 4 << 20  # bytes of a segment where memory cannot be borrowed
+MAPPED_PIECE = 16 << 20  # where it can: small enough that a stream's past can be forgotten
 MAX_CHUNKS = 1 << 22
 MAX_BAD_CHUNKS = 1000
 MIN_CHUNK = 8  # no zlib or zstd stream is shorter
@@ -33,7 +34,8 @@ class PlainStream(Stream):
         there = max(0, min(size, source.size - offset))
         tail = there % subbuf_size
         whole = there - tail
-        piece = max(whole, 1) if source.borrowed else max(PIECE - PIECE % subbuf_size, subbuf_size)
+        piece = MAPPED_PIECE if source.borrowed else PIECE
+        piece = max(piece - piece % subbuf_size, subbuf_size)
         segments = [Segment(offset + at, min(piece, whole - at)) for at in range(0, whole, piece)]
         if tail > data_offset:  # a part of a sub-buffer: its first records may be whole
             segments.append(Segment(offset + whole, tail))
@@ -50,6 +52,10 @@ class PlainStream(Stream):
             return self._source.borrow(segment.offset, segment.size, f"CPU {self.cpu}")
         except TruncatedError as error:
             raise TruncatedError(str(error), status=error.status, cpu=self.cpu, offset=error.offset) from None
+
+    def forget(self, index: int) -> None:
+        segment = self.segments[index]
+        self._source.forget(segment.offset, segment.size)
 
 
 class _Chunks(Sequence[Segment]):

@@ -1,0 +1,89 @@
+"""ftbuf beside trace-cmd on one recording: CPU and wall time of a report, and of file to arrays; peak memory of the report.
+
+Without a file, recordings of about 200 MB are grown from real ones by repetition with shifted time stamps.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import ftbuf
+from ftbuf.container import open_container
+from ftbuf.container.write import write_tracedat
+
+from .data import repeat, sample
+from .measure import once
+
+SIZE = 200 << 20
+
+
+def grow(name: str, folder: Path, size: int = SIZE) -> Path:
+    """A v7 file without compression of about `size` bytes of pages."""
+    container = open_container(sample(name))
+    buffer = container.buffers[0]
+    share = size // max(len(buffer.streams), 1)
+
+    def pages(_: Any, stream: Any) -> Iterator[bytes]:
+        own = np.concatenate([np.frombuffer(bytes(stream.load(i)), np.uint8) for i in range(len(stream.segments))])
+        yield repeat(own, buffer.subbuf_size, share).tobytes()
+
+    path = folder / f"{name}.dat"
+    write_tracedat(path, container, version=7, compression="none", pages=pages)
+    return path
+
+
+def run_command(command: list[str], output: Path) -> dict[str, float]:
+    """CPU and wall seconds, peak memory in MB and lines of a command that prints."""
+    with output.open("wb") as to:
+        started = time.perf_counter()
+        child = subprocess.Popen(command, stdout=to, stderr=subprocess.DEVNULL)
+        _, _, usage = os.wait4(child.pid, 0)
+        wall = time.perf_counter() - started
+    return {"cpu": usage.ru_utime + usage.ru_stime, "wall": wall, "MB": usage.ru_maxrss / 1024}
+
+
+def count_lines(path: Path) -> int:
+    with path.open("rb") as file:
+        return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
+
+
+def arrays(path: Path) -> None:
+    """Every event's every column, open included."""
+    with ftbuf.open(path) as trace:
+        trace.tables(threads=1)
+
+
+def compare(path: Path, folder: Path) -> dict[str, Any]:
+    ours = run_command([sys.executable, "-m", "ftbuf", "report", str(path)], folder / "ours")
+    lines = count_lines(folder / "ours")
+    decoded = min(once(lambda: arrays(path)) for _ in range(3))
+    row = {"file": path.name, "MB": path.stat().st_size / 1e6, "lines": lines, "report cpu s": ours["cpu"],
+           "report us/line": ours["cpu"] / lines * 1e6, "peak MB": ours["MB"], "arrays s": decoded}
+    peer = shutil.which("trace-cmd")
+    if peer is not None:
+        theirs = run_command([peer, "report", str(path)], folder / "theirs")
+        same = count_lines(folder / "theirs") == lines
+        row |= {"trace-cmd cpu s": theirs["cpu"], "cpu ratio": theirs["cpu"] / ours["cpu"], "same lines": same,
+                "arrays cpu ratio": theirs["cpu"] / decoded}
+    return row
+
+
+def run(files: list[str] | None = None) -> list[dict[str, Any]]:
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        # grown in another process: a child's peak memory would count what its parent had when it forked
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            paths = [Path(f) for f in files or ()] or list(pool.map(grow, ("mixed", "function"), (folder, folder)))
+        return [compare(path, folder) for path in paths]
