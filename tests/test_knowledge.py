@@ -270,7 +270,8 @@ def test_kernel_text(case, corpus_layout):
                 ours, body = make(spell, e).split("\n")[0].rstrip(), line.body.rstrip()
                 if ours.startswith("?: "):
                     ours, body = ours[3:], body.partition(": ")[2]
-                assert (ours[:len(body)] if is_long(e) else ours) == body, line
+                whole = 4000 if is_long(e) else None  # the kernel cuts a line of 4 KB or more, and may lose its end
+                assert ours[:whole] == body[:whole], line
             elif stack := STACKS.get(e.name) if e.format.system == "ftrace" else None:
                 assert stack(spell, e) == stacks[seen], line
                 seen += 1
