@@ -42,7 +42,12 @@ class FakeRecord:
     preempt_count: int = 0
     lost: int | None = None
     buffer: int = 0
-    payload: bytes = b""
+
+    @property
+    def payload(self) -> bytes:
+        """As event_format lays it out."""
+        names = [f.name for f in self.format.fields]
+        return bytes(8) + b"".join((self.values.get(n, 0) % (1 << 64)).to_bytes(8, "little") for n in names)
 
     def value(self, name: str) -> Any:
         return self.values[name]

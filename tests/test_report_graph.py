@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_helpers import EVENT, FUNCTION, FakeRecord, FakeSymbols, entry, func, leave
+from report_helpers import EVENT, EXIT, FUNCTION, FakeRecord, FakeSymbols, entry, func, leave
 
-from ftbuf.report import graph, tracecmd
+from ftbuf.report import calls, graph, tracecmd
 from ftbuf.report.columns import kernel_columns, trace_cmd_columns
 from ftbuf.report.options import make_options
 from ftbuf.report.symbols import Spelling
@@ -157,25 +157,25 @@ def test_no_record_is_lost_or_moved(kinds):
         "x": lambda i, f, c: leave(i, func(f), cpu=c),
     }
     records = [make[kind](i, f, cpu) for i, (f, cpu, kind) in enumerate(kinds)]
-    for pairs in (graph.with_leaves(iter(records)), tracecmd.with_returns(iter(records))):
-        shown = list(pairs)
-        assert [id(r) for r, _ in shown] == [
-            id(r) for r in records if id(r) not in {id(leaf) for _, leaf in shown if leaf}
-        ]
+    for pairs in (calls.with_leaves, calls.with_returns):
+        shown = list(pairs(iter(records), calls.CallReader()))
+        taken = {leaf.rettime for _, _, leaf in shown if leaf is not None}  # the time of a return is its own
+        assert [r.ts for r, _, _ in shown] == [r.ts for r in records if r.format is not EXIT or r.ts not in taken]
+        assert all(call.func == leaf.func for _, call, leaf in shown if leaf is not None)
 
 
 def test_what_waits_for_a_return_is_bounded(monkeypatch):
-    monkeypatch.setattr(graph, "PENDING", 10)
+    monkeypatch.setattr(calls, "PENDING", 10)
     records = [entry(0, func(0))] + [FakeRecord(EVENT, i, cpu=1) for i in range(1, 50)]
     seen = []
-    for count, record in enumerate(graph.with_leaves(records)):
+    for count, record in enumerate(calls.with_leaves(records, calls.CallReader())):
         seen.append((count, record))
     assert len(seen) == 50
 
 
 def trace_cmd(records, **options):
     chosen = tracecmd.Options(**options)
-    bodies = tracecmd.GraphBodies(chosen, Spelling(FakeSymbols(), trace_cmd=True))
+    bodies = tracecmd.GraphBodies(chosen, Spelling(FakeSymbols(), trace_cmd=True), calls.CallReader())
     plan = tracecmd.line_plan(chosen, trace_cmd_columns())
     printer = tracecmd.Lines(chosen, plan, lambda r: b"text", bodies)
     return [line.split(b": ", 1)[1].decode() for line in printer.print(records)]

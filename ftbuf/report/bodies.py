@@ -24,18 +24,33 @@ Compile = Callable[[Scope], bytes]
 
 
 class EventTexts:
-    """Prints the bodies of records. ``compile`` makes the program of one event; ``unknown`` is for types without format."""
+    """Prints the bodies of records.
 
-    def __init__(self, recording: Recording, style: Style, compile: Compile, unknown: bytes) -> None:
+    Parameters
+    ----------
+    compile : function
+        Makes the program of one event.
+    unknown : bytes
+        The text of types without format.
+    like : EventTexts, optional
+        Another of the same recording and style, whose tables are used.
+    """
+
+    def __init__(
+        self, recording: Recording, style: Style, compile: Compile, unknown: bytes, like: EventTexts | None = None
+    ) -> None:
         self._recording, self._compile, self._unknown = recording, compile, unknown
         self._order: Literal["big", "little"] = "big" if recording.container.big_endian else "little"
         self._style = style
         self._programs: dict[int, _core.Program] = {}  # by id() of the format, which the recording keeps
+        self._renderer = like.renderer if like is not None else _core.Renderer(self._tables())
+
+    def _tables(self) -> _core.TextTables:
+        recording = self._recording
         strings, symbols = recording.printk_formats, recording.symbols
         scope = self._scope(EventFormat("", "", -1, (), ""))
         cpus = max((stream.cpu for buffer in recording.buffers for stream in buffer.streams), default=0) + 1
-        tables = text_tables(symbols, strings, scope, style, recording.comms, cpus=min(cpus, _CPUS_MAX))
-        self._renderer = _core.Renderer(tables)
+        return text_tables(symbols, strings, scope, self._style, recording.comms, cpus=min(cpus, _CPUS_MAX))
 
     def _scope(self, fmt: EventFormat) -> Scope:
         recording = self._recording
@@ -67,7 +82,12 @@ class EventTexts:
 
 
 def kernel_texts(
-    recording: Recording, options: Options, release: tuple[int, int], *, messages_alone: bool = False
+    recording: Recording,
+    options: Options,
+    release: tuple[int, int],
+    *,
+    messages_alone: bool = False,
+    like: EventTexts | None = None,
 ) -> EventTexts:
     """Bodies as the kernel prints them under these options, with their line ends."""
     chosen = KernelOptions(
@@ -82,7 +102,7 @@ def kernel_texts(
         version=release,
     )
     unknown = b"%d ?\n" if {"raw", "hex"} & options.enabled else b"Unknown type %d\n"  # K:trace.c print_trace_line
-    return EventTexts(recording, chosen.style, lambda scope: compile_kernel_text(scope, chosen), unknown)
+    return EventTexts(recording, chosen.style, lambda scope: compile_kernel_text(scope, chosen), unknown, like)
 
 
 def trace_cmd_texts(

@@ -28,10 +28,9 @@ _MARKS = (
 
 def mark(ns: int) -> bytes:
     """The character that makes a long time stand out."""
-    for limit, character in _MARKS:
-        if ns > limit:
-            return character
-    return b" "
+    if ns <= _MARKS[-1][0]:
+        return b" "
+    return next(character for limit, character in _MARKS if ns > limit)
 
 
 @dataclass(frozen=True, slots=True)

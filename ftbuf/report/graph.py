@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from .calls import Call, CallReader, with_leaves
 from .columns import LatencyColumns, mark
 from .kernel import Losses
 from .options import LATENCY_TRACERS, Options
-from .record import LineRecord, Value, number
+from .record import LineRecord, Value
 from .symbols import Spelling
 
-ENTRIES = frozenset(("funcgraph_entry", "fgraph_retaddr_entry"))
-EXIT = "funcgraph_exit"
 PLAIN = frozenset(("function", "kernel_stack", "user_stack", "func_repeats"))  # never drawn as comments
 MAX_DEPTH = 50  # FTRACE_RETFUNC_DEPTH
 MAX_INDENT = 2048  # blanks before a call: no kernel nests calls so deep, but a damaged record may say so
@@ -90,9 +88,12 @@ def duration_text(ns: int) -> bytes:
     return digits + b" us " + b" " * (8 - len(digits))
 
 
+_INDENTS = tuple(b"  " * depth for depth in range(MAX_DEPTH + 1))
+
+
 def indentation(depth: int) -> bytes:
     """The blanks before a call of this depth."""
-    return b" " * min(2 * depth, MAX_INDENT)
+    return _INDENTS[depth] if 0 <= depth <= MAX_DEPTH else b" " * min(2 * depth, MAX_INDENT)
 
 
 def proc_text(comm: bytes, pid: int) -> bytes:
@@ -122,53 +123,70 @@ class Graph:
         event: Callable[[LineRecord], bytes],
         plain: Callable[[LineRecord], bytes],
         *,
+        big_endian: bool = False,
         cpus: int = 1,
         start: int = 0,
         irq_entry: tuple[int, int] = (0, 0),
     ) -> None:
         self._flags, self._latency, self._spell, self._comm_of = flags, latency, spell, comm_of
         self._event, self._plain, self._start, self._irq_entry = event, plain, start, irq_entry
+        self._read = CallReader(big_endian=big_endian)
+        self._no_duration = b"              |  " if flags.duration and flags.context else b""
+        others = flags.abstime or flags.reltime or flags.proc or flags.latency
+        self._only_cpu = not flags.context or not others
+        self._cpu_texts: dict[int, bytes] = {}
         self._cpu_width = len(str(max(cpus - 1, 0)))
         self._cpus: dict[int, _Cpu] = {}
 
     def draw(self, records: Iterable[LineRecord]) -> Iterator[bytes]:
         """The text of all records."""
         losses = Losses()
-        for record, leaf in with_leaves(records):
-            yield losses(record) + self._record(record, leaf)
+        for record, call, leaf in with_leaves(records, self._read):
+            before = losses(record)
+            if call is None:
+                text = self._other(record)
+            elif call.is_entry:
+                text = self._entry(record, call, leaf)
+            else:
+                text = self._exit(record, call)
+            yield before + text if before else text
 
-    def _record(self, record: LineRecord, leaf: LineRecord | None) -> bytes:
+    def _other(self, record: LineRecord) -> bytes:
         fmt = record.format
-        if fmt.system == "ftrace":
-            if fmt.name in ENTRIES:
-                return self._entry(record, leaf)
-            if fmt.name == EXIT:
-                return self._exit(record)
-            if fmt.name in PLAIN:
-                return self._plain(record)
-        return self._comment(record)
+        return self._plain(record) if fmt.system == "ftrace" and fmt.name in PLAIN else self._comment(record)
+
+    def _state(self, cpu: int) -> _Cpu:
+        state = self._cpus.get(cpu)
+        if state is None:
+            state = self._cpus[cpu] = _Cpu()
+        return state
 
     # the columns before the drawing
 
-    def _columns(self, record: LineRecord, *, latency: bool = True) -> bytes:
+    def _columns(self, record: LineRecord) -> bytes:
         flags = self._flags
-        if not flags.context:
-            return b""
+        text = self._cpu_text(record.cpu) if flags.cpu and flags.context else b""
+        return text if self._only_cpu else self._all_columns(record, text)
+
+    def _all_columns(self, record: LineRecord, cpu: bytes) -> bytes:
+        flags = self._flags
         pieces = []
         if flags.abstime:
             pieces.append(b"%5d.%06d |  " % divmod(record.ts // 1000, 1_000_000))
         if flags.reltime:
             pieces.append(b"%9d us |  " % ((record.ts - self._start) // 1000))
-        if flags.cpu:
-            pieces.append(self._cpu_text(record.cpu))
+        pieces.append(cpu)
         if flags.proc:
             pieces.append(proc_text(self._comm_of(record.pid), record.pid) + b" | ")
-        if flags.latency and latency:
+        if flags.latency:
             pieces.append(b" " + self._latency.text(record.flags, record.preempt_count) + b" | ")
         return b"".join(pieces)
 
     def _cpu_text(self, cpu: int) -> bytes:
-        return b" %*d) " % (self._cpu_width, cpu)
+        text = self._cpu_texts.get(cpu)
+        if text is None:
+            text = self._cpu_texts[cpu] = b" %*d) " % (self._cpu_width, cpu)
+        return text
 
     def _duration(self, ns: int) -> bytes:
         if not self._flags.duration or not self._flags.context:
@@ -176,15 +194,13 @@ class Graph:
         overhead = mark(ns) if self._flags.overhead else b" "
         return overhead + b" " + duration_text(ns) + b"|  "
 
-    def _no_duration(self) -> bytes:
-        return b"              |  " if self._flags.duration and self._flags.context else b""
-
-    def _prologue(self, record: LineRecord, function: int = 0, *, entering: bool = False) -> bytes:
-        state = self._cpus.setdefault(record.cpu, _Cpu())
-        text = self._switch(record, state)
-        if function:
-            text += self._irq_mark(record, function, entering)
-        return text + self._columns(record)
+    def _prologue(self, record: LineRecord, state: _Cpu, function: int = 0) -> bytes:
+        """What comes before the drawing: a switch of tasks, the mark of an interrupt that begins, and the columns."""
+        text = self._columns(record)
+        low, high = self._irq_entry
+        if low <= function < high:
+            text = self._irq_mark(record, function, True) + text
+        return text if state.pid == record.pid else self._switch(record, state) + text
 
     def _switch(self, record: LineRecord, state: _Cpu) -> bytes:
         previous, state.pid = state.pid, record.pid
@@ -201,12 +217,10 @@ class Graph:
         left = b"  " if flags.duration and flags.context else b""
         right = b" |" if flags.duration and flags.context else b""
         arrow = b"==========>" if entering else b"<=========="
-        return self._columns(record, latency=True) + left + arrow + right + b"\n"
+        return self._columns(record) + left + arrow + right + b"\n"
 
     def _hidden(self, state: _Cpu, function: int, depth: int, *, entering: bool) -> bool:
         """Whether a call belongs to an interrupt that the options leave out."""
-        if self._flags.irqs:
-            return False
         low, high = self._irq_entry
         if entering:
             if state.irq_depth >= 0:
@@ -223,81 +237,72 @@ class Graph:
 
     # the three kinds of lines
 
-    def _entry(self, record: LineRecord, leaf: LineRecord | None) -> bytes:
-        state = self._cpus.setdefault(record.cpu, _Cpu())
-        function, depth = number(record, "func"), number(record, "depth")
-        if self._hidden(state, function, depth, entering=True):
+    def _entry(self, record: LineRecord, call: Call, leaf: Call | None) -> bytes:
+        state, function, depth = self._state(record.cpu), call.func, call.depth
+        if not self._flags.irqs and self._hidden(state, function, depth, entering=True):
             if leaf is not None:
                 self._hidden(state, function, depth, entering=False)
             return b""
-        text = self._prologue(record, function, entering=True)
-        indent = indentation(depth)
-        call = self._spell.name(function) + self._arguments(record)
+        text = self._prologue(record, state, function)
+        name = indentation(depth) + self._spell.name(function) + self._arguments(record)
         if leaf is None:
             state.depth = depth
             if 0 <= depth < MAX_DEPTH:
                 state.functions[depth] = function
-            return text + self._no_duration() + indent + call + b" {" + self._caller(record) + b"\n"
+            return b"%s%s%s {%s\n" % (text, self._no_duration, name, self._caller(record, call))
         state.depth = depth - 1
         if 0 <= depth < MAX_DEPTH:
             state.functions[depth] = 0
-        ns = number(leaf, "rettime") - number(leaf, "calltime")
-        return text + self._duration(ns) + indent + call + b";" + self._leaf_note(record, leaf) + b"\n"
+        note = self._leaf_note(record, call, leaf)
+        return b"%s%s%s;%s\n" % (text, self._duration(leaf.rettime - leaf.calltime), name, note)
 
-    def _exit(self, record: LineRecord) -> bytes:
-        state = self._cpus.setdefault(record.cpu, _Cpu())
-        function, depth = number(record, "func"), number(record, "depth")
-        if self._hidden(state, function, depth, entering=False):
+    def _exit(self, record: LineRecord, call: Call) -> bytes:
+        state, function, depth = self._state(record.cpu), call.func, call.depth
+        if not self._flags.irqs and self._hidden(state, function, depth, entering=False):
             return b""
         state.depth = depth - 1
         matches = True
         if 0 <= depth < MAX_DEPTH:
             matches = state.functions[depth] == function
             state.functions[depth] = 0
-        text = self._prologue(record)
-        ns = number(record, "rettime") - number(record, "calltime")
-        text += self._duration(ns) + indentation(depth) + b"}"
-        value = self._value(record)
-        if value:
+        text = self._prologue(record, state) + self._duration(call.rettime - call.calltime) + indentation(depth) + b"}"
+        value = self._value(call)
+        if value or not matches or self._flags.tail:
             text += b" /* " + self._spell.name(function) + value + b" */"
-        elif not matches or self._flags.tail:
-            text += b" /* " + self._spell.name(function) + b" */"
         if self._flags.overrun:
-            text += b" (Overruns: %d)\n" % number(record, "overrun")
-        else:
-            text += b"\n"
-        return text + self._irq_mark(record, function, False)
+            text += b" (Overruns: %d)" % call.overrun
+        return text + b"\n" + self._irq_mark(record, function, False)
 
     def _comment(self, record: LineRecord) -> bytes:
-        state = self._cpus.setdefault(record.cpu, _Cpu())
-        if self._flags.irqs is False and state.irq_depth >= 0:
+        state = self._state(record.cpu)
+        if not self._flags.irqs and state.irq_depth >= 0:
             return b""
-        text = self._prologue(record) + self._no_duration()
+        text = self._prologue(record, state) + self._no_duration
         if state.depth > 0:
             text += indentation(state.depth + 1)
         return text + b"/* " + self._event(record).removesuffix(b"\n") + b" */\n"
 
     # what stands behind a call
 
-    def _value(self, record: LineRecord) -> bytes:
-        if not self._flags.retval or not any(f.name == "retval" for f in record.format.fields):
+    def _value(self, call: Call) -> bytes:
+        if not self._flags.retval or call.retval is None:
             return b""
-        value, bits = number(record, "retval"), 8 * self._spell.long_size
+        value, bits = call.retval, 8 * self._spell.long_size
         signed = signed_value(value, bits)
         if -MAX_ERRNO <= signed < 0 and not self._flags.retval_hex:
             return b" = %d" % signed
         return b" = 0x%x" % value
 
-    def _leaf_note(self, entry: LineRecord, leaf: LineRecord) -> bytes:
-        value, caller = self._value(leaf), self._caller(entry)
+    def _leaf_note(self, entry: LineRecord, call: Call, leaf: Call) -> bytes:
+        value, caller = self._value(leaf), self._caller(entry, call)
         if value:
             return b" /*" + value + b" */"
         return caller
 
-    def _caller(self, record: LineRecord) -> bytes:
+    def _caller(self, record: LineRecord, call: Call) -> bytes:
         if not self._flags.retaddr or record.format.name != "fgraph_retaddr_entry":
             return b""
-        return b" /* <-" + self._spell.name(number(record, "retaddr")) + b" */"
+        return b" /* <-" + self._spell.name(call.retaddr) + b" */"
 
     def _arguments(self, record: LineRecord) -> bytes:
         if not self._flags.args:
@@ -309,70 +314,6 @@ class Graph:
         if not isinstance(values, Sequence) or isinstance(values, bytes) or not values:
             return b"()"
         return b"(" + b", ".join(b"0x%x" % value for value in values) + b")"
-
-
-def returns_from(entry: LineRecord, record: LineRecord) -> bool:
-    """Whether the record is the return of this call."""
-    return (
-        entry.format.system == record.format.system == "ftrace"
-        and entry.format.name in ENTRIES
-        and record.format.name == EXIT
-        and entry.pid == record.pid
-        and number(entry, "func") == number(record, "func")
-    )
-
-
-def with_leaves(records: Iterable[LineRecord]) -> Iterator[tuple[LineRecord, LineRecord | None]]:
-    """Every record, a call that is directly followed on its CPU by its own return together with that return.
-
-    The return is then not seen again. One CPU's last call waits for that CPU's next record, so records of other CPUs are
-    held back behind it: what is kept is bounded by the time until that next record, and cut at PENDING records.
-    """
-    waiting: deque[_Waiting] = deque()
-    open_calls: dict[int, _Waiting] = {}
-    for record in records:
-        call = open_calls.pop(record.cpu, None)
-        if call is not None:
-            call.done = True
-            if returns_from(call.record, record):
-                call.leaf = record
-                yield from _ready(waiting)
-                continue
-        item = _Waiting(record)
-        if record.format.system == "ftrace" and record.format.name in ENTRIES:
-            open_calls[record.cpu] = item
-        else:
-            item.done = True
-        if waiting or not item.done:
-            waiting.append(item)
-            if len(waiting) > PENDING:
-                _give_up(waiting[0], open_calls)
-            yield from _ready(waiting)
-        else:
-            yield record, None
-    for item in waiting:
-        yield item.record, item.leaf
-
-
-PENDING = 100_000
-
-
-@dataclass(slots=True)
-class _Waiting:
-    record: LineRecord
-    leaf: LineRecord | None = None
-    done: bool = False
-
-
-def _ready(waiting: deque[_Waiting]) -> Iterator[tuple[LineRecord, LineRecord | None]]:
-    while waiting and waiting[0].done:
-        item = waiting.popleft()
-        yield item.record, item.leaf
-
-
-def _give_up(item: _Waiting, open_calls: dict[int, _Waiting]) -> None:
-    item.done = True
-    open_calls.pop(item.record.cpu, None)
 
 
 def irq_entry_range(address_of: Callable[[bytes], int | None]) -> tuple[int, int]:

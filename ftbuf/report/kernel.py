@@ -182,9 +182,7 @@ def plain_printer(
     return printer
 
 
-def plain_lines(
-    records: Iterable[LineRecord], printer: Callable[[LineRecord, int, int], bytes]
-) -> Iterator[bytes]:
+def plain_lines(records: Iterable[LineRecord], printer: Callable[[LineRecord, int, int], bytes]) -> Iterator[bytes]:
     """Every record's text, in the order given."""
     for index, (record, following) in enumerate(with_next(records)):
         yield printer(record, following, index)

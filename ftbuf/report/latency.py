@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .graph import ENTRIES, returns_from
+from .calls import CallReader
 from .record import LineRecord, number
 from .symbols import Spelling
 
@@ -38,12 +38,14 @@ class Section:
     ended_at: str = ""
 
 
-def longest_section(tracer: str, records: Sequence[LineRecord], max_latency: int, spell: Spelling) -> Section:
+def longest_section(
+    tracer: str, records: Sequence[LineRecord], max_latency: int, spell: Spelling, *, big_endian: bool = False
+) -> Section:
     """The section that a latency tracer's text shows, out of all records of its snapshot. ``max_latency``: in us."""
     if not records:
         return Section(records, 0)
     if tracer in SECTION_TRACERS:
-        return _critical_section(records, max_latency, spell)
+        return _critical_section(records, max_latency, spell, CallReader(big_endian=big_endian))
     return _wakeup(records, max_latency)
 
 
@@ -58,12 +60,10 @@ def _wakeup(records: Sequence[LineRecord], max_latency: int) -> Section:
     return Section(records, start, last.cpu, number(woken, "next_pid"), policy, rt_prio)
 
 
-def _critical_section(records: Sequence[LineRecord], max_latency: int, spell: Spelling) -> Section:
+def _critical_section(records: Sequence[LineRecord], max_latency: int, spell: Spelling, read: CallReader) -> Section:
     last = records[-1]
     own = [i for i, r in enumerate(records) if r.cpu == last.cpu]
-    marks = [
-        i for n, i in enumerate(own) if _is_mark(records[i], records[own[n + 1]] if n + 1 < len(own) else None, spell)
-    ]
+    marks = [i for i, after in zip(own, [*own[1:], None], strict=True) if _is_mark(records, i, after, spell, read)]
     if len(marks) >= 3:  # start and end of the section, and the one that its report writes
         begin, end = marks[-3], marks[-2]
     else:
@@ -81,16 +81,19 @@ def _critical_section(records: Sequence[LineRecord], max_latency: int, spell: Sp
     )
 
 
-def _is_mark(record: LineRecord, following: LineRecord | None, spell: Spelling) -> bool:
-    """Whether the tracer itself wrote this record."""
+def _is_mark(records: Sequence[LineRecord], place: int, after: int | None, spell: Spelling, read: CallReader) -> bool:
+    """Whether the tracer itself wrote the record at a place; ``after``: that of the CPU's next record."""
+    record = records[place]
     if record.format.system != "ftrace":
         return False
     if record.format.name == "function":
         symbol = spell.symbols.lookup(number(record, "ip"))
         return symbol is not None and number(record, "ip") - symbol.start > ENTRY_SIZE
-    if record.format.name in ENTRIES and following is not None and returns_from(record, following):
-        return number(following, "calltime") == number(following, "rettime")
-    return False
+    call = read(record)
+    leaf = read(records[after]) if call is not None and call.is_entry and after is not None else None
+    if call is None or leaf is None or leaf.is_entry:
+        return False
+    return call.func == leaf.func and leaf.calltime == leaf.rettime
 
 
 def _caller(record: LineRecord, spell: Spelling) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..clock import Correction
 from ..recording import Recording
-from . import blk, graph, kernel, latency, tracecmd
+from . import blk, calls, graph, kernel, latency, tracecmd
 from .banner import Facts, banner
 from .bodies import EventTexts, kernel_texts, trace_cmd_texts
 from .columns import kernel_columns, kernel_release, trace_cmd_columns
@@ -21,7 +21,6 @@ from .writer import can_write, written
 
 if TYPE_CHECKING:
     from ..trace import Trace
-
 
 
 # -- the kernel's own text ---------------------------------------------
@@ -79,7 +78,10 @@ class _Kernel:
         start = 0
         is_section = options.tracer in LATENCY_TRACERS
         if is_section:
-            section = latency.longest_section(options.tracer, list(records), self._max_latency, self._spell)
+            big_endian = self._recording.container.big_endian
+            section = latency.longest_section(
+                options.tracer, list(records), self._max_latency, self._spell, big_endian=big_endian
+            )
             records, start = section.records, section.start
             facts = self._section_facts(facts, section)
         elif options.latency:
@@ -110,8 +112,9 @@ class _Kernel:
             self._columns,
             self._spell,
             self._names.comm,
-            kernel_texts(self._recording, options, self._release, messages_alone=True),
+            kernel_texts(self._recording, options, self._release, messages_alone=True, like=self._texts),
             lambda r: plain(r, r.ts, 0),
+            big_endian=self._recording.container.big_endian,
             cpus=self._cpus,
             start=start,
             irq_entry=graph.irq_entry_range(self._recording.symbols.by_name),
@@ -226,7 +229,11 @@ def trace_cmd_report(trace: Trace, request: TraceCmdRequest) -> Iterator[bytes]:
     names = Names(recording.comms, recording.tgids, kernel=False)
     texts = trace_cmd_texts(recording, plugins=request.plugins, is_raw=options.is_raw)
     spell = Spelling(recording.symbols, recording.abi.long_size, trace_cmd=True)
-    graphs = tracecmd.GraphBodies(options, spell) if request.plugins and not options.raw else None
+    graphs = (
+        tracecmd.GraphBodies(options, spell, calls.CallReader(big_endian=recording.container.big_endian))
+        if request.plugins and not options.raw
+        else None
+    )
     plan = tracecmd.line_plan(options, trace_cmd_columns(), buffers=[b.name for b in recording.buffers] or [""])
     printer = tracecmd.Lines(options, plan, texts, graphs)
     if can_write(plan, trace) and not (graphs and draws_calls(trace)):
@@ -244,7 +251,7 @@ def trace_cmd_report(trace: Trace, request: TraceCmdRequest) -> Iterator[bytes]:
 
 def draws_calls(trace: Trace) -> bool:
     """Whether there are function graph records, whose lines depend on the record after."""
-    graphs = (*graph.ENTRIES, graph.EXIT)
+    graphs = (*calls.ENTRIES, calls.EXIT)
     return any(name.rpartition(":")[2] in graphs for name in trace.events)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..opening import clock_change
 from ..recording import Recording
-from . import tracecmd
+from . import calls, tracecmd
 from .bodies import trace_cmd_texts
 from .columns import trace_cmd_columns
 from .lines import Line, Names
@@ -31,7 +31,11 @@ def report_together(trace: Trace, request: TraceCmdRequest) -> Iterator[bytes]:
     printers = [trace_cmd_texts(f, plugins=request.plugins, is_raw=options.is_raw) for f in recording.files]
     texts = per_file(recording, printers)
     spell = Spelling(recording.symbols, recording.abi.long_size, trace_cmd=True)
-    graphs = tracecmd.GraphBodies(options, spell) if request.plugins and not options.raw else None
+    graphs = (
+        tracecmd.GraphBodies(options, spell, calls.CallReader(big_endian=recording.container.big_endian))
+        if request.plugins and not options.raw
+        else None
+    )
     plan = tracecmd.line_plan(options, trace_cmd_columns(), buffers=[b.name for b in recording.buffers])
     records = trace.objects(Line, lambda file: Names(file.comms, file.tgids, kernel=False))
     yield from tracecmd.Lines(options, plan, texts, graphs).print(records)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from .calls import Call, CallReader, with_returns
 from .columns import LatencyColumns
-from .graph import ENTRIES, EXIT, indentation, returns_from
+from .graph import indentation
 from .lineplan import Column, LinePlan, Op, line_printer, literal
-from .record import LineRecord, number
+from .record import LineRecord
 from .symbols import Spelling
 
 # trace-cmd takes "uptime" for nanoseconds too, and does not know "boot" (TC:extract_trace_clock)
@@ -101,90 +102,63 @@ def _duration(ns: int) -> bytes:
     return _overhead(ns) + digits + b" us " + b" " * (7 - len(digits)) + b"|  "
 
 
-def with_returns(records: Iterable[LineRecord]) -> Iterator[tuple[LineRecord, LineRecord | None]]:
-    """Every record; a call whose return is the very next record of its buffer together with it, and that not again."""
-    waiting: LineRecord | None = None
-    for record in records:
-        if waiting is not None:
-            if returns_from(waiting, record):
-                yield waiting, record
-                waiting = None
-                continue
-            yield waiting, None
-        waiting = record
-    if waiting is not None:
-        yield waiting, None
-
-
 @dataclass(frozen=True, slots=True)
 class GraphBodies:
     """Text of function_graph records after their name."""
 
     options: Options
     spell: Spelling
+    read: CallReader
 
-    def entry(self, record: LineRecord, leaf: LineRecord | None) -> bytes:
-        depth = number(record, "depth")
-        call = indentation(depth) + self.spell.name(number(record, "func")) + b"()"
+    def entry(self, call: Call, leaf: Call | None) -> bytes:
+        text = indentation(call.depth) + self.spell.name(call.func) + b"()"
         if leaf is None:
-            return b" " * 13 + b"|  " + call + b" {"
-        ns = number(leaf, "rettime") - number(leaf, "calltime")
-        return _duration(ns) + call + b";" + self._value(leaf)
+            return b" " * 13 + b"|  " + text + b" {"
+        return _duration(leaf.rettime - leaf.calltime) + text + b";" + self._value(leaf)
 
-    def exit(self, record: LineRecord) -> bytes:
-        ns = number(record, "rettime") - number(record, "calltime")
-        text = _duration(ns) + indentation(number(record, "depth")) + b"}"
+    def exit(self, call: Call) -> bytes:
+        text = _duration(call.rettime - call.calltime) + indentation(call.depth) + b"}"
         if self.options.tail:
-            text += b" /* " + self.spell.name(number(record, "func")) + b" */"
-        return text + self._value(record)
+            text += b" /* " + self.spell.name(call.func) + b" */"
+        return text + self._value(call)
 
-    def _value(self, record: LineRecord) -> bytes:
-        if self.options.retval_skip or not any(f.name == "retval" for f in record.format.fields):
+    def _value(self, call: Call) -> bytes:
+        if self.options.retval_skip or call.retval is None:
             return b""
-        value = number(record, "retval")
-        if self.options.retval_dec:
-            return b" (ret=%d)" % value
-        return b" (ret=0x%x)" % value
+        return (b" (ret=%d)" if self.options.retval_dec else b" (ret=0x%x)") % call.retval
 
 
 # -- lines ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
 class Lines:
-    """Prints records in time order. ``body`` gives an event's text."""
+    """Prints records in time order. ``body`` gives an event's text, ``graph`` that of calls where they are drawn."""
 
-    options: Options
-    plan: LinePlan
-    body: Callable[[LineRecord], bytes]
-    graph: GraphBodies | None = None
-    leaves: dict[int, LineRecord] = field(default_factory=dict)
+    def __init__(
+        self, options: Options, plan: LinePlan, body: Callable[[LineRecord], bytes], graph: GraphBodies | None = None
+    ) -> None:
+        self._options, self._event, self._graph = options, body, graph
+        self._line = line_printer(plan, self._body)
+        self._drawn: bytes | None = None  # instead of the current record's own text
 
     def printer(self) -> Callable[[LineRecord, int, int], bytes]:
         """One record's lines: (record, time of the line before, number of the line) -> text."""
-        line = line_printer(self.plan, self._body)
-        return lambda record, previous, index: lost_line(record) + line(record, previous, index)
+        return lambda record, previous, index: lost_line(record) + self._line(record, previous, index)
 
     def print(self, records: Iterable[LineRecord]) -> Iterator[bytes]:
         line = self.printer()
         previous = -1
-        for index, (record, leaf) in enumerate(self._paired(records)):
-            if leaf is not None:
-                self.leaves[id(record)] = leaf
+        for index, record in enumerate(records if self._graph is None else self._draw(records, self._graph)):
             yield line(record, previous, index)
             previous = record.ts
-            self.leaves.clear()
 
-    def _paired(self, records: Iterable[LineRecord]) -> Iterator[tuple[LineRecord, LineRecord | None]]:
-        if self.graph is None:
-            return ((record, None) for record in records)
-        return with_returns(records)
+    def _draw(self, records: Iterable[LineRecord], graph: GraphBodies) -> Iterator[LineRecord]:
+        """The records that have a line of their own; ``_drawn`` is the text of each that is a call."""
+        for record, call, leaf in with_returns(records, graph.read):
+            self._drawn = None
+            if call is not None and not self._options.is_raw(record.format.name):
+                self._drawn = graph.entry(call, leaf) if call.is_entry else graph.exit(call)
+            yield record
 
     def _body(self, record: LineRecord) -> bytes:
-        name = record.format.name
-        if self.graph and record.format.system == "ftrace" and not self.options.is_raw(name):
-            if name in ENTRIES:
-                return self.graph.entry(record, self.leaves.get(id(record)))
-            if name == EXIT:
-                return self.graph.exit(record)
-        return self.body(record).removesuffix(b"\n")
+        return self._event(record).removesuffix(b"\n") if self._drawn is None else self._drawn

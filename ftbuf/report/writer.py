@@ -18,9 +18,20 @@ if TYPE_CHECKING:
     from ..trace import Trace
 
 # Columns that only lineplan.py prints: they need the record after, or belong to layouts of a few lines.
-PYTHON_ONLY = frozenset({
-    Op.PID_HEX, Op.CPU_HEX, Op.FLAGS, Op.PREEMPT_HEX, Op.INDEX_HEX, Op.TIME_HEX, Op.TIME_US_HEX, Op.NEXT_MS, Op.NEXT_MARK,
-    Op.NEXT_RAW})
+PYTHON_ONLY = frozenset(
+    {
+        Op.PID_HEX,
+        Op.CPU_HEX,
+        Op.FLAGS,
+        Op.PREEMPT_HEX,
+        Op.INDEX_HEX,
+        Op.TIME_HEX,
+        Op.TIME_US_HEX,
+        Op.NEXT_MS,
+        Op.NEXT_MARK,
+        Op.NEXT_RAW,
+    }
+)
 PID_LIMIT = 4 << 20  # K:include/linux/threads.h PID_MAX_LIMIT
 
 Fallback = Callable[[LineRecord, int, int], bytes]  # record, time of the line before, number of the line

@@ -1,0 +1,164 @@
+"""Calls and returns of the function graph: their fields, and which return belongs to which call."""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from ..formats import EventFormat, Kind, Where
+from .record import LineRecord
+
+ENTRIES = frozenset(("funcgraph_entry", "fgraph_retaddr_entry"))
+EXIT = "funcgraph_exit"
+PENDING = 100_000  # records that wait for the next one of another CPU
+
+_CODES = {(1, False): "B", (2, False): "H", (4, False): "I", (8, False): "Q",
+          (1, True): "b", (2, True): "h", (4, True): "i", (8, True): "q"}  # fmt: skip
+
+
+class Call(NamedTuple):
+    """The fields of a call or a return; 0 where the kernel's version has none of that name (retval: None)."""
+
+    is_entry: bool
+    func: int
+    depth: int
+    calltime: int
+    rettime: int
+    retval: int | None
+    overrun: int
+    retaddr: int
+
+
+_FIELDS = frozenset(Call._fields[1:])
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """How the fields of one format are read in one go."""
+
+    reader: struct.Struct
+    pick: Callable[[tuple[Any, ...]], tuple[Any, ...]]  # the members of Call, out of the values and what follows them
+    rest: tuple[Any, ...]
+
+    def read(self, payload: bytes) -> Call:
+        if len(payload) < self.reader.size:
+            payload = payload.ljust(self.reader.size, b"\0")  # a damaged record
+        return Call._make(self.pick(self.reader.unpack_from(payload) + self.rest))
+
+
+def _layout(fmt: EventFormat, big_endian: bool) -> _Layout | None:
+    if fmt.system != "ftrace" or (fmt.name not in ENTRIES and fmt.name != EXIT):
+        return None
+    found = [f for f in fmt.fields if f.name in _FIELDS and f.kind is Kind.SCALAR and f.where is Where.INLINE]
+    found.sort(key=lambda f: f.offset)
+    code, end, names = ">" if big_endian else "<", 0, []
+    for field in found:
+        if field.offset < end or (field.size, field.signed) not in _CODES:
+            continue
+        code += f"{field.offset - end}x{_CODES[field.size, field.signed]}"
+        end = field.offset + field.size
+        names.append(field.name)
+    rest = (fmt.name != EXIT, None, 0)
+    at = {name: i for i, name in enumerate([*names, "is_entry", "retval"])} | {n: i for i, n in enumerate(names)}
+    return _Layout(struct.Struct(code), itemgetter(*[at.get(n, len(names) + 2) for n in Call._fields]), rest)
+
+
+class CallReader:
+    """Record -> Call, or None for other records."""
+
+    def __init__(self, *, big_endian: bool = False) -> None:
+        self._big_endian = big_endian
+        self._layouts: dict[int, tuple[EventFormat, _Layout | None]] = {}  # by id() of the format, which is kept here
+
+    def __call__(self, record: LineRecord) -> Call | None:
+        fmt = record.format
+        known = self._layouts.get(id(fmt))
+        if known is None:
+            known = self._layouts[id(fmt)] = fmt, _layout(fmt, self._big_endian)
+        layout = known[1]
+        return None if layout is None else layout.read(record.payload)
+
+
+Paired = tuple[
+    LineRecord, Call | None, Call | None
+]  # record, its fields, and those of the return that is drawn with it
+
+
+@dataclass(slots=True)
+class _Waiting:
+    record: LineRecord
+    call: Call | None
+    leaf: Call | None = None
+    done: bool = False
+
+
+def with_leaves(records: Iterable[LineRecord], read: CallReader) -> Iterator[Paired]:
+    """Every record, a call that is directly followed on its CPU by its own return together with that return.
+
+    The return is then not seen again. One CPU's last call waits for that CPU's next record, so records of other CPUs are
+    held back behind it: what is kept is bounded by the time until that next record, and cut at PENDING records.
+    """
+    waiting: deque[_Waiting] = deque()
+    open_calls: dict[int, _Waiting] = {}
+    for record in records:
+        call, cpu = read(record), record.cpu
+        opened = open_calls.pop(cpu, None)
+        if opened is not None:
+            opened.done = True
+            if _is_return(opened, record, call):
+                opened.leaf = call
+                call = None
+                record = None  # type: ignore[assignment]
+        if record is not None:
+            is_entry = call is not None and call.is_entry
+            if not waiting and not is_entry:
+                yield record, call, None
+                continue
+            item = _Waiting(record, call, None, not is_entry)
+            waiting.append(item)
+            if is_entry:
+                open_calls[cpu] = item
+            if len(waiting) > PENDING:
+                waiting[0].done = True
+                open_calls.pop(waiting[0].record.cpu, None)
+        while waiting and waiting[0].done:
+            item = waiting.popleft()
+            yield item.record, item.call, item.leaf
+    for item in waiting:
+        yield item.record, item.call, item.leaf
+
+
+def with_returns(records: Iterable[LineRecord], read: CallReader) -> Iterator[Paired]:
+    """Every record; a call whose return is the very next record, of whatever CPU, together with it, and that not again."""
+    opened: _Waiting | None = None
+    for record in records:
+        call = read(record)
+        if opened is not None:
+            if _is_return(opened, record, call):
+                yield opened.record, opened.call, call
+                opened = None
+                continue
+            yield opened.record, opened.call, None
+            opened = None
+        if call is not None and call.is_entry:
+            opened = _Waiting(record, call)
+        else:
+            yield record, call, None
+    if opened is not None:
+        yield opened.record, opened.call, None
+
+
+def _is_return(opened: _Waiting, record: LineRecord, call: Call | None) -> bool:
+    """Whether the record is the return of this call."""
+    entry = opened.call
+    return (
+        call is not None
+        and entry is not None
+        and not call.is_entry
+        and call.func == entry.func
+        and opened.record.pid == record.pid
+    )
