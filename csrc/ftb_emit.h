@@ -52,6 +52,7 @@ FTB_ALWAYS_INLINE void ftb_put_char(ftb_text *text, char c)
 
 #define FTB_PUTS(text, literal) ftb_put(text, literal, sizeof(literal) - 1)
 
+extern const char ftb_digit_pairs[]; /* 00 to 99 */
 void ftb_fill(ftb_text *text, char c, size_t n);
 void ftb_put_decimal(ftb_text *text, uint64_t value);
 void ftb_put_signed(ftb_text *text, int64_t value);

@@ -208,7 +208,8 @@ typedef struct ftb_printk {
     uint32_t count;
 } ftb_printk;
 
-#define FTB_SYMBOL_CACHE 1024 /* entries; a power of two */
+#define FTB_SYMBOL_CACHE_BITS 13
+#define FTB_SYMBOL_CACHE (1 << FTB_SYMBOL_CACHE_BITS) /* entries */
 
 /* What was looked up lately. Caller-owned, one per thread and symbol table; ftb_symbol_cache_reset before first use. */
 typedef struct ftb_symbol_cache {

@@ -33,43 +33,67 @@ static ftb_piece comm_of(const ftb_line_plan *plan, int32_t pid)
     return plan->comms[code];
 }
 
-/* ---- columns ---- */
+/* ---- columns: each writes at p, where plan->room bytes are free, and returns where it ended ---- */
 
-static void put_right(ftb_text *out, const char *s, size_t n, size_t width)
+/* Texts have FTB_LINE_SLACK bytes behind them: a short piece is copied as one block. */
+FTB_ALWAYS_INLINE char *copy(char *p, const char *s, size_t n)
 {
-    if (n < width)
-        ftb_fill(out, ' ', width - n);
-    ftb_put(out, s, n);
+    memcpy(p, s, FTB_LINE_SLACK);
+    if (FTB_UNLIKELY(n > FTB_LINE_SLACK))
+        memcpy(p + FTB_LINE_SLACK, s + FTB_LINE_SLACK, n - FTB_LINE_SLACK);
+    return p + n;
 }
 
-static void put_left(ftb_text *out, const char *s, size_t n, size_t width)
+FTB_ALWAYS_INLINE char *blanks(char *p, size_t n)
 {
-    ftb_put(out, s, n);
-    if (n < width)
-        ftb_fill(out, ' ', width - n);
+    for (size_t at = 0; at < n; at += 8)
+        memset(p + at, ' ', 8);
+    return p + n;
 }
 
-static size_t digits_of(char *end, uint64_t value)
+FTB_ALWAYS_INLINE char *copy_piece(char *p, const ftb_line_plan *plan, ftb_piece piece)
 {
-    char *p = end;
-    do
-        *--p = (char)('0' + value % 10);
-    while ((value /= 10) != 0);
-    return (size_t)(end - p);
+    return copy(p, plan->texts + piece.offset, piece.size);
 }
 
-/* Number right-aligned (or filled with zeros, or left-aligned) in a width. */
-static void put_number(ftb_text *out, int64_t value, size_t width, char fill)
+#define DIGITS 20
+
+/* Decimal digits of a value, at the end of a buffer of DIGITS; returns how many. */
+FTB_ALWAYS_INLINE size_t digits_of(char *buffer, uint64_t value)
 {
-    char digits[24], *end = digits + sizeof digits;
-    size_t n = digits_of(end, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
-    if (value < 0)
-        end[-(ptrdiff_t)++n] = '-';
-    if (fill != 0 && n < width)
-        ftb_fill(out, fill, width - n);
-    ftb_put(out, end - n, n);
-    if (fill == 0 && n < width)
-        ftb_fill(out, ' ', width - n);
+    char *p = buffer + DIGITS;
+    while (value >= 100) {
+        p -= 2;
+        memcpy(p, ftb_digit_pairs + 2 * (value % 100), 2);
+        value /= 100;
+    }
+    if (value >= 10) {
+        p -= 2;
+        memcpy(p, ftb_digit_pairs + 2 * value, 2);
+    } else {
+        *--p = (char)('0' + value);
+    }
+    return (size_t)(buffer + DIGITS - p);
+}
+
+/* A number that is filled on the left up to a width. */
+FTB_ALWAYS_INLINE char *put_right(char *p, uint64_t value, size_t width, char fill)
+{
+    char digits[DIGITS];
+    size_t n = digits_of(digits, value);
+    for (; n < width; width--)
+        *p++ = fill;
+    memcpy(p, digits + DIGITS - n, n);
+    return p + n;
+}
+
+/* A number that is filled with blanks on the right. */
+FTB_ALWAYS_INLINE char *put_left(char *p, uint64_t value, size_t width)
+{
+    char digits[DIGITS];
+    size_t n = digits_of(digits, value);
+    memcpy(p, digits + DIGITS - n, n);
+    return n < width ? blanks(p + n, width - n) : p + n;
 }
 
 static uint64_t rounded_us(uint64_t ns)
@@ -77,102 +101,98 @@ static uint64_t rounded_us(uint64_t ns)
     return ns / 1000 + (ns % 1000 >= 500);
 }
 
-static void put_seconds(ftb_text *out, uint64_t value, uint64_t per_second, size_t decimals, size_t width)
+FTB_ALWAYS_INLINE char *put_seconds(char *p, uint64_t value, uint64_t per_second, size_t decimals, size_t width)
 {
-    put_number(out, (int64_t)(value / per_second), width, ' ');
-    ftb_put_char(out, '.');
-    put_number(out, (int64_t)(value % per_second), decimals, '0');
+    p = put_right(p, value / per_second, width, ' ');
+    *p++ = '.';
+    return put_right(p, value % per_second, decimals, '0');
 }
 
-static void put_difference(ftb_text *out, const line *l, int64_t difference, size_t width)
+static char *put_difference(char *p, const line *l, int64_t difference, size_t width)
 {
-    char text[28], *end = text + sizeof text - 1;
-    if (l->state->index == 0) {
-        ftb_fill(out, ' ', width);
-        return;
+    char *start = p;
+    if (l->state->index > 0) {
+        *p++ = '(';
+        *p++ = '+'; /* also before a negative one, as trace-cmd does */
+        if (difference < 0)
+            *p++ = '-';
+        p = put_right(p, difference < 0 ? 0 - (uint64_t)difference : (uint64_t)difference, 0, ' ');
+        *p++ = ')';
     }
-    *end = ')';
-    size_t n = digits_of(end, difference < 0 ? 0 - (uint64_t)difference : (uint64_t)difference);
-    if (difference < 0)
-        end[-(ptrdiff_t)++n] = '-';
-    end[-(ptrdiff_t)++n] = '+'; /* also before a negative one, as trace-cmd does */
-    end[-(ptrdiff_t)++n] = '(';
-    put_left(out, end - n, n + 1, width);
+    size_t n = (size_t)(p - start);
+    return n < width ? blanks(p, width - n) : p;
 }
 
-static void put_tgid(ftb_text *out, const line *l)
+static char *put_tgid(char *p, const line *l)
 {
-    int32_t tgid = l->pid >= 0 && (uint32_t)l->pid < l->plan->n_tgids ? l->plan->tgid_of_pid[l->pid] : 0;
-    if (tgid == 0)
-        FTB_PUTS(out, "-------");
-    else
-        put_number(out, tgid, 7, ' ');
+    int32_t tgid = (uint32_t)l->pid < l->plan->n_tgids ? l->plan->tgid_of_pid[l->pid] : 0;
+    if (tgid > 0)
+        return put_right(p, (uint64_t)tgid, 7, ' ');
+    memcpy(p, "-------", 7);
+    return p + 7;
 }
 
-static void put_comm(ftb_text *out, const line *l, const ftb_line_column *c)
+static char *put_comm(char *p, const line *l, const ftb_line_column *c)
 {
     size_t n = l->context->comm_size;
     if (c->op == FTB_LINE_COMM_CUT && n > c->width)
         n = c->width;
-    put_right(out, l->context->comm, n, c->width);
+    if (n < c->width)
+        p = blanks(p, c->width - n);
+    return copy(p, l->context->comm, n);
 }
 
-static void put_piece(ftb_text *out, const ftb_line_plan *plan, ftb_piece piece)
-{
-    ftb_put(out, plan->texts + piece.offset, piece.size);
-}
-
-static void put_event_name(ftb_text *out, const line *l, size_t width)
+static char *put_event_name(char *p, const line *l, size_t width)
 {
     ftb_piece name = l->plan->names[l->slot];
-    put_piece(out, l->plan, name);
-    FTB_PUTS(out, ": ");
-    if (name.size < width)
-        ftb_fill(out, ' ', width - name.size);
+    p = copy_piece(p, l->plan, name);
+    *p++ = ':';
+    *p++ = ' ';
+    return name.size < width ? blanks(p, width - name.size) : p;
 }
 
-static void put_time(ftb_text *out, const line *l, const ftb_line_column *c)
+static char *put_time(char *p, const line *l, const ftb_line_column *c)
 {
-    uint64_t since = l->ts - (uint64_t)l->plan->start;
-    int64_t previous = l->state->previous;
+    uint64_t since = l->ts - (uint64_t)l->plan->start, previous = (uint64_t)l->state->previous;
     switch (c->op) {
-    case FTB_LINE_TIME_US: put_seconds(out, rounded_us(l->ts), US_PER_S, 6, c->width); break;
-    case FTB_LINE_TIME_NS: put_seconds(out, l->ts, NS_PER_S, 9, c->width); break;
-    case FTB_LINE_TIME_RAW: put_number(out, (int64_t)l->ts, c->width, ' '); break;
-    case FTB_LINE_REL_US: put_number(out, (int64_t)rounded_us(since), c->width, ' '); break;
-    case FTB_LINE_REL_MS: put_seconds(out, rounded_us(since), 1000, 3, 0); break;
-    case FTB_LINE_DIFF: put_difference(out, l, (int64_t)(l->ts - (uint64_t)previous), c->width); break;
-    default: put_difference(out, l, (int64_t)(rounded_us(l->ts) - rounded_us((uint64_t)previous)), c->width); break;
+    case FTB_LINE_TIME_US: return put_seconds(p, rounded_us(l->ts), US_PER_S, 6, c->width);
+    case FTB_LINE_TIME_NS: return put_seconds(p, l->ts, NS_PER_S, 9, c->width);
+    case FTB_LINE_TIME_RAW: return put_right(p, l->ts, c->width, ' ');
+    case FTB_LINE_REL_US: return put_right(p, rounded_us(since), c->width, ' ');
+    case FTB_LINE_REL_MS: return put_seconds(p, rounded_us(since), 1000, 3, 0);
+    case FTB_LINE_DIFF: return put_difference(p, l, (int64_t)(l->ts - previous), c->width);
+    default: return put_difference(p, l, (int64_t)(rounded_us(l->ts) - rounded_us(previous)), c->width);
     }
 }
 
-static int put_column(ftb_text *out, const line *l, const ftb_line_column *c)
+static char *put_hex(char *p, unsigned value)
+{
+    static const char digits[] = "0123456789abcdef";
+    if (value >> 4)
+        *p++ = digits[value >> 4];
+    *p++ = digits[value & 15];
+    return p;
+}
+
+static char *put_column(char *p, const line *l, const ftb_line_column *c)
 {
     const ftb_line_plan *plan = l->plan;
     switch (c->op) {
-    case FTB_LINE_TEXT: put_piece(out, plan, c->text); break;
+    case FTB_LINE_TEXT: return copy_piece(p, plan, c->text);
     case FTB_LINE_COMM:
-    case FTB_LINE_COMM_CUT: put_comm(out, l, c); break;
-    case FTB_LINE_PID: put_number(out, l->pid, c->width, 0); break;
+    case FTB_LINE_COMM_CUT: return put_comm(p, l, c);
+    case FTB_LINE_PID: return put_left(p, (uint64_t)l->pid, c->width);
     case FTB_LINE_PID_RIGHT:
-    case FTB_LINE_PID_PLAIN: put_number(out, l->pid, c->width, ' '); break;
-    case FTB_LINE_TGID: put_tgid(out, l); break;
-    case FTB_LINE_CPU: put_number(out, l->context->cpu, c->width, '0'); break;
-    case FTB_LINE_CPU_RIGHT: put_number(out, l->context->cpu, c->width, ' '); break;
-    case FTB_LINE_LATENCY:
-        put_piece(out, plan, plan->flags[l->flags]);
-        put_piece(out, plan, plan->preempt[l->preempt]);
-        break;
-    case FTB_LINE_FLAGS_HEX: ftb_put_hex(out, l->flags, 1, false); break;
-    case FTB_LINE_BODY: return ftb_render_body(plan->bodies[l->slot], l->context, l->data, l->len, out);
-    case FTB_LINE_BUFFER:
-        if (l->buffer < plan->n_labels)
-            put_piece(out, plan, plan->labels[l->buffer]);
-        break;
-    case FTB_LINE_EVENT_NAME: put_event_name(out, l, c->width); break;
-    default: put_time(out, l, c); break;
+    case FTB_LINE_PID_PLAIN: return put_right(p, (uint64_t)l->pid, c->width, ' ');
+    case FTB_LINE_TGID: return put_tgid(p, l);
+    case FTB_LINE_CPU: return put_right(p, (uint64_t)l->context->cpu, c->width, '0');
+    case FTB_LINE_CPU_RIGHT: return put_right(p, (uint64_t)l->context->cpu, c->width, ' ');
+    case FTB_LINE_LATENCY: return copy_piece(copy_piece(p, plan, plan->flags[l->flags]), plan, plan->preempt[l->preempt]);
+    case FTB_LINE_FLAGS_HEX: return put_hex(p, l->flags);
+    case FTB_LINE_BUFFER: return l->buffer < plan->n_labels ? copy_piece(p, plan, plan->labels[l->buffer]) : p;
+    case FTB_LINE_EVENT_NAME: return put_event_name(p, l, c->width);
+    default: return put_time(p, l, c);
     }
-    return FTB_OK;
 }
 
 int ftb_line_plan_supported(const ftb_line_plan *plan)
@@ -192,7 +212,8 @@ int ftb_line_plan_supported(const ftb_line_plan *plan)
 static int is_for_this_loop(const ftb_line_plan *plan, const ftb_line_state *state, const ftb_batch *b, uint32_t k)
 {
     uint16_t slot = ftb_slot(b, k);
-    return state->begun[ftb_stream_index(b, k)] && !ftb_is_after_loss(b, k) && slot < plan->n_slots && plan->bodies[slot] != NULL && b->ts[k] >= plan->start && b->ts[k] >= 0;
+    return state->begun[ftb_stream_index(b, k)] && !ftb_is_after_loss(b, k) && slot < plan->n_slots &&
+           plan->bodies[slot] != NULL && b->ts[k] >= plan->start && b->ts[k] >= 0;
 }
 
 static line line_of(const ftb_line_plan *plan, const ftb_line_state *state, ftb_text_context *context, const ftb_stream *streams,
@@ -213,14 +234,31 @@ static line line_of(const ftb_line_plan *plan, const ftb_line_state *state, ftb_
     return l;
 }
 
+/* Columns from i on, up to the body or the end; returns the place of the first not done. */
+static uint32_t put_columns(const line *l, uint32_t i, ftb_text *out)
+{
+    const ftb_line_plan *plan = l->plan;
+    char *p = ftb_room(out, plan->room);
+    if (p == NULL)
+        return plan->n_columns; /* the text's status says so */
+    for (; i < plan->n_columns && plan->columns[i].op != FTB_LINE_BODY; i++)
+        p = put_column(p, l, &plan->columns[i]);
+    out->len = (size_t)(p - out->data);
+    return i;
+}
+
 /* One line, or nothing: then the text is as it was. */
 static int put_line(const line *l, ftb_text *out)
 {
+    const ftb_line_plan *plan = l->plan;
     size_t before = out->len;
-    int status = l->pid < 0 ? FTB_UNKNOWN_EVENT : FTB_OK; /* tasks that are none have names of their own */
-    for (uint32_t i = 0; i < l->plan->n_columns && status == FTB_OK; i++)
-        status = put_column(out, l, &l->plan->columns[i]);
-    if (status == FTB_OK && out->status == FTB_OK && (l->plan->max_line == 0 || out->len - before <= l->plan->max_line))
+    int status = FTB_OK;
+    for (uint32_t i = 0; i < plan->n_columns && status == FTB_OK; i++) {
+        i = put_columns(l, i, out);
+        if (i < plan->n_columns)
+            status = ftb_render_body(plan->bodies[l->slot], l->context, l->data, l->len, out);
+    }
+    if (status == FTB_OK && out->status == FTB_OK && (plan->max_line == 0 || out->len - before <= plan->max_line))
         return 1;
     out->len = before;
     return 0;
@@ -234,7 +272,7 @@ uint32_t ftb_render_lines(const ftb_line_plan *plan, ftb_line_state *state, ftb_
         if (!is_for_this_loop(plan, state, batch, k))
             break;
         line l = line_of(plan, state, context, streams, batch, k);
-        if (!put_line(&l, out))
+        if (l.pid < 0 || !put_line(&l, out)) /* tasks that are none have names of their own */
             break;
         state->previous = batch->ts[k];
         state->index++;

@@ -40,6 +40,9 @@ enum ftb_line_op {
     FTB_LINE_OPS
 };
 
+/* Bytes that can be read behind every text: pieces are copied in blocks of this size. */
+#define FTB_LINE_SLACK 32
+
 typedef struct ftb_piece {
     uint32_t offset, size; /* in texts */
 } ftb_piece;
@@ -70,6 +73,7 @@ typedef struct ftb_line_plan {
     ftb_place pid, common_flags, preempt_count;
     uint8_t big_endian;
     int64_t start;    /* relative times count from here */
+    size_t room;      /* bytes that all columns but the body take at the most, and FTB_LINE_SLACK for each */
     size_t max_line;  /* a longer line is not for this loop; 0: no limit */
 } ftb_line_plan;
 

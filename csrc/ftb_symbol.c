@@ -97,7 +97,7 @@ const struct ftb_symbol_hit *ftb_symbol_find(const ftb_text_context *context, ui
     struct ftb_symbol_hit *hit = scratch;
     if (cache != NULL && address != NO_ADDRESS) {
         uint64_t hash = address * UINT64_C(0x9e3779b97f4a7c15);
-        hit = &cache->hits[hash >> 54 & (FTB_SYMBOL_CACHE - 1)];
+        hit = &cache->hits[hash >> (64 - FTB_SYMBOL_CACHE_BITS)];
         if (FTB_LIKELY(hit->address == address))
             return hit;
     }

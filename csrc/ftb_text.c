@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-static const char digit_pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748495051525354"
+const char ftb_digit_pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748495051525354"
                                   "555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
 static const char lower_digits[] = "0123456789abcdef";
 static const char upper_digits[] = "0123456789ABCDEF";
@@ -56,12 +56,12 @@ static char *decimal_before(char *end, uint64_t value)
 {
     while (value >= 100) {
         end -= 2;
-        memcpy(end, digit_pairs + 2 * (value % 100), 2);
+        memcpy(end, ftb_digit_pairs + 2 * (value % 100), 2);
         value /= 100;
     }
     if (value >= 10) {
         end -= 2;
-        memcpy(end, digit_pairs + 2 * value, 2);
+        memcpy(end, ftb_digit_pairs + 2 * value, 2);
     } else {
         *--end = (char)('0' + value);
     }

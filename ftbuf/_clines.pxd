@@ -6,6 +6,8 @@ from ftbuf._ctext cimport ftb_program, ftb_text, ftb_text_context
 
 
 cdef extern from "ftb_line.h" nogil:
+    int FTB_LINE_SLACK
+
     ctypedef struct ftb_piece:
         uint32_t offset
         uint32_t size
@@ -40,6 +42,7 @@ cdef extern from "ftb_line.h" nogil:
         ftb_place preempt_count
         uint8_t big_endian
         int64_t start
+        size_t room
         size_t max_line
 
     ctypedef struct ftb_line_state:

@@ -75,7 +75,10 @@ cdef class LineWriter:
         self.programs = [None] * len(names)
         self.bodies = <const ftb_program **>allocate(len(names), sizeof(void *))
         self.plan.bodies = self.bodies
+        self.texts.block += bytes(FTB_LINE_SLACK)
         self.plan.texts = <const char *>self.texts.block
+        longest = max(map(len, [*(c[2] for c in columns), *flags, *preempt, *labels, *names, *comms[1], b""]))
+        self.plan.room = sum(c[1] + 2 * longest + 64 for c in columns) + FTB_LINE_SLACK
         if not ftb_line_plan_supported(&self.plan):
             raise ValueError("a column that only Python prints")
 
