@@ -42,7 +42,8 @@ static int64_t guest_to_host(const ftb_clock *c, int64_t ts)
         __int128 span = (__int128)c->times[i + 1] - c->times[i];
         __int128 rise = (__int128)c->offsets[i + 1] - c->offsets[i];
         __int128 product;
-        if (!__builtin_mul_overflow(rise, along, &product)) /* only nonsense samples overflow 128 bits */
+        /* only nonsense samples have equal times, or overflow 128 bits */
+        if (span > 0 && !__builtin_mul_overflow(rise, along, &product))
             correction += rounded_div(product, span);
     }
     uint32_t fraction = (uint32_t)c->fractions[i] & 127;

@@ -102,8 +102,11 @@ cdef struct Abis:
     ftb_clock *clocks
 
 
-cdef void set_abi(ftb_abi *abi, spec):
+cdef int set_abi(ftb_abi *abi, spec) except -1:
     abi.subbuf_size, abi.data_offset, abi.commit_size, abi.type_offset, abi.type_size, abi.big_endian, abi.old_header = spec
+    if abi.commit_size not in (4, 8) or abi.data_offset < 8 + abi.commit_size or abi.subbuf_size <= abi.data_offset:
+        raise ValueError(f"no sub-buffer is laid out as {tuple(spec)}")
+    return 0
 
 
 cdef void set_clock(ftb_clock *clock, spec, list keep):

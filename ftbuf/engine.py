@@ -24,6 +24,7 @@ LOSS = np.dtype([("before", "i8"), ("after", "i8"), ("count", "i8"), ("stream", 
 CUT = frozenset({"truncated", "page_short", "page_cut"})  # statuses of an input that ends too early
 STEP = 1 << 20  # records per call into C: between calls signals are seen
 TRIES = 16  # damaged segments that a search by time gets around
+MOST_THREADS = 256
 THREAD_BYTES = 16 << 20  # a thread's share below which starting it does not pay
 
 AbiSpec = tuple[int, int, int, int, int, int, int]
@@ -406,9 +407,11 @@ def thread_count(sources: Sequence[Source], threads: int | None) -> int:
     size = sum(segment.size for s in sources for segment in s.stream.segments)
     if threads is None:
         return max(1, min(os.cpu_count() or 1, size // THREAD_BYTES))
+    if isinstance(threads, bool) or not isinstance(threads, int):
+        raise TypeError(f"threads is an int, not {type(threads).__name__}")
     if threads < 1:
         raise ValueError("threads must be at least 1")
-    return threads
+    return min(threads, MOST_THREADS)
 
 
 def time_cuts(sources: Sequence[Source], window: Window, parts: int) -> list[int]:

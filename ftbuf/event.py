@@ -41,6 +41,16 @@ class Event(Record):
         """Names of the event's own fields."""
         return [f.name for f in self.format.own_fields]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self.keys()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The field, or ``default`` where the event has none of that name."""
+        return self[name] if name in self else default  # noqa: SIM401
+
     def items(self) -> Iterator[tuple[str, Any]]:
         """(name, value) of the event's own fields."""
         return ((name, self[name]) for name in self.keys())

@@ -60,6 +60,8 @@ def clock_change(raw_ts: bool, hz: int | None, ts_offset: int) -> Callable[[Corr
         raise TypeError(f"ts_offset is an int, not {type(ts_offset).__name__}")
     if hz is not None and not 0 < hz < 1 << 63:
         raise ValueError("hz must be positive")
+    if not -(1 << 62) < ts_offset < 1 << 62:
+        raise ValueError("ts_offset would take time stamps out of 64 bits")
     if raw_ts and (hz is not None or ts_offset):
         raise ValueError("raw_ts leaves time stamps as recorded: hz and ts_offset would change them")
 

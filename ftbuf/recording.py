@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -305,6 +306,11 @@ def own_correction(container: Container) -> Correction:
     return Correction(tsc.mult if tsc else 0, tsc.shift if tsc else 0, 0, container.ts_offset, guest)
 
 
+# Columns of every table that are no fields of the record.
+HEADER: dict[str, Callable[[Any], Any]] = {
+    "common_ts": attrgetter("ts"), "common_cpu": attrgetter("cpu"), "common_comm": attrgetter("comm")}
+
+
 class EventContext:
     """What an Event asks of the layers above the core."""
 
@@ -328,6 +334,8 @@ class EventContext:
         if pair not in self._derived:
             self._derived[pair] = self._recording.derived(fmt)
         column = self._derived[pair].get(name)
+        if column is None and name in HEADER:
+            return HEADER[name](record)
         if column is None:
             raise self.no_such_field(fmt, name)
         return column.value(record)
@@ -338,7 +346,9 @@ class EventContext:
         values = " ".join(f"{name}={value}" for name, value in shown(event))
         time = f"{seconds:5d}.{ns // 1000:06d}"
         pid = "?" if event.pid is None else event.pid  # a record too short to hold it
-        return f"{event.comm:>16}-{pid:<7} [{event.cpu:03d}] {time}: {event.name}: {values}"
+        text = f"{event.comm:>16}-{pid:<7} [{event.cpu:03d}] {time}: {event.name}: {values}"
+        # a line is for printing: bytes that are no UTF-8 become escapes, as in Arrow
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def shown(event: Any) -> Iterator[tuple[str, Any]]:

@@ -98,7 +98,7 @@ class Encoded:
 
     def to_pandas(self) -> Any:
         pd = require("pandas", "pandas")
-        return pd.Categorical.from_codes(self.codes, self.strings)
+        return pd.Categorical.from_codes(self.codes, pd.Index(self.strings, dtype=object))  # names need not be UTF-8
 
     def __reduce__(self) -> tuple[type[Encoded], tuple[np.ndarray, list[str]]]:
         return Encoded, (self.codes, self.strings)

@@ -148,6 +148,8 @@ class Selection:
 
 
 def record_filter(recording: Recording, where: Filter | str, pairs: Sequence[Pair] | None) -> RecordFilter:
+    if isinstance(where, (bytes, int, float)):
+        raise TypeError(f"where is a filter, not {type(where).__name__}")
     from .filters import RecordFilter  # the language is only brought in where it is used
 
     return RecordFilter(recording, where, pairs)

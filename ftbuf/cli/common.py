@@ -31,6 +31,13 @@ def opened(path: str | list[str]) -> Iterator[tuple[Trace, list[str]]]:
             yield trace, said
 
 
+def say_damage(trace: Trace, said: list[str]) -> None:
+    """For commands that count without decoding: what is damaged is listed, so say that it is."""
+    damaged = trace.problems.num_rows
+    if damaged:
+        say(said, f"{damaged} damaged places: see ftbuf check")
+
+
 def say(said: list[str], message: str) -> None:
     if message not in said:
         said.append(message)

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from ..trace import EventView
-from .common import as_json, opened
+from .common import as_json, opened, say_damage
 
 NAME = "events"
 HELP = "list the events that can occur, with their ids, counts and fields"
@@ -25,6 +25,7 @@ def run(options: argparse.Namespace) -> int:
     with opened(options.file) as (whole, said):
         trace = whole.window(where=options.where)
         counts = trace.events
+        say_damage(whole, said)
         names = options.event or list(counts if options.occurring else trace)
         rows = [describe(trace[name], counts.get(trace[name].key, 0)) for name in names]
         if options.json:

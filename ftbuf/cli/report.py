@@ -22,6 +22,20 @@ HELP = "print a recording as text, one line an event"
 CHUNK = 1 << 16
 
 
+def frequency(text: str) -> int:
+    hz = int(text)
+    if not 0 < hz < 1 << 63:
+        raise ValueError
+    return hz
+
+
+def shift(text: str) -> int:
+    offset = int(text)
+    if not -(1 << 62) < offset < 1 << 62:
+        raise ValueError
+    return offset
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file", nargs="+", help="a trace.dat, or a tracefs-shaped directory; several are merged by time"
@@ -66,8 +80,8 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
 
 def _add_times(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("times")
-    group.add_argument("--ts-offset", type=int, default=0, metavar="N", help="add N to all time stamps")
-    group.add_argument("--ts2secs", type=int, default=0, metavar="HZ", help="the clock counts HZ a second")
+    group.add_argument("--ts-offset", type=shift, default=0, metavar="N", help="add N to all time stamps")
+    group.add_argument("--ts2secs", type=frequency, default=0, metavar="HZ", help="the clock counts HZ a second")
     group.add_argument("--ts-diff", action="store_true", help="also the time since the line before")
     group.add_argument("--align-ts", action="store_true", help="count from the first event")
     group.add_argument("--raw-ts", action="store_true", help="time stamps as recorded")

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from ..percpu import CpuCounts, cpu_counts
-from .common import as_json, opened
+from .common import as_json, opened, say_damage
 
 NAME = "stat"
 HELP = "per CPU: the kernel's counters, events, lost, bytes, events per second"
@@ -26,6 +26,7 @@ def run(options: argparse.Namespace) -> int:
             print(as_json([row.to_dict() for row in rows]))
         else:
             show(rows)
+        say_damage(trace, said)
         return int(bool(said))
 
 
