@@ -39,7 +39,8 @@ typedef struct {
     ftb_plan *plan;
     const ftb_gather_context *context;
     const ftb_batch *batch;
-    const uint16_t *index; /* NULL: identity */
+    const uint16_t *index; /* NULL: identity, from first on */
+    uint32_t first;
     uint32_t n;
     uint32_t *pids;        /* the rows' pids, once they were read */
     uint32_t pids_from;    /* their offset in the record, or NO_PIDS */
@@ -50,17 +51,17 @@ typedef struct {
 
 FTB_ALWAYS_INLINE uint32_t row_at(const rows *r, uint32_t i)
 {
-    return r->index == NULL ? i : r->index[i];
+    return r->index == NULL ? r->first + i : r->index[i];
 }
 
 /* Run `body` for every row with `k` its place in the batch; two loops, so that the identity case is not indirect. */
 #define FOR_ROWS(r, k, body)                              \
     do {                                                  \
-        const uint32_t n_ = (r)->n;                       \
+        const uint32_t n_ = (r)->n, first_ = (r)->first;  \
         if ((r)->index == NULL) {                         \
             _Pragma("GCC unroll 8")                       \
             for (uint32_t i = 0; i < n_; i++) {           \
-                const uint32_t k = i;                     \
+                const uint32_t k = first_ + i;            \
                 body                                      \
             }                                             \
         } else {                                          \
@@ -367,7 +368,7 @@ static int gather_large(const rows *r, ftb_op *op, void *to)
 static const void *at_hand(rows *r, const ftb_op *op)
 {
     if (op->op == FTB_OP_TS && r->index == NULL)
-        return r->batch->ts;
+        return r->batch->ts + r->first;
     if (op->op == FTB_OP_SCALAR && op->width == PID_WIDTH && op->out_width == PID_WIDTH && op->offset == r->pids_wanted)
         return pids_at(r, op->offset);
     return NULL;
@@ -417,17 +418,32 @@ static uint32_t pids_wanted(const ftb_plan *plan)
     return NO_PIDS;
 }
 
-int ftb_gather(ftb_plan *plan, const ftb_gather_context *context, const ftb_batch *batch, const uint16_t *index, uint32_t n)
+static int gather_rows(rows *r)
 {
     uint32_t pids[FTB_BATCH];
-    rows r = {.plan = plan, .context = context, .batch = batch, .index = index, .n = n, .pids = pids};
-    r.pids_from = NO_PIDS;
-    r.pids_wanted = pids_wanted(plan);
-    for (uint32_t i = 0; i < plan->n_ops; i++) {
-        int status = gather_op(&r, &plan->ops[i]);
+    r->pids = pids;
+    r->pids_from = NO_PIDS;
+    for (uint32_t i = 0; i < r->plan->n_ops; i++) {
+        int status = gather_op(r, &r->plan->ops[i]);
         if (status != FTB_OK)
             return status;
     }
-    plan->rows += n;
+    r->plan->rows += r->n;
     return FTB_OK;
+}
+
+/* Rows at once where they need no index: their payloads and what is gathered of them stay in the first cache, op after op. */
+#define BLOCK 256
+
+int ftb_gather(ftb_plan *plan, const ftb_gather_context *context, const ftb_batch *batch, const uint16_t *index, uint32_t n)
+{
+    rows r = {.plan = plan, .context = context, .batch = batch, .index = index, .n = n, .pids_wanted = pids_wanted(plan)};
+    if (index != NULL)
+        return gather_rows(&r);
+    int status = FTB_OK;
+    for (; r.first < n && status == FTB_OK; r.first += BLOCK) {
+        r.n = n - r.first < BLOCK ? n - r.first : BLOCK;
+        status = gather_rows(&r);
+    }
+    return status;
 }

@@ -1,5 +1,7 @@
 /* Growable byte arrays. */
+#ifndef _DEFAULT_SOURCE
 #define _DEFAULT_SOURCE /* madvise */
+#endif
 #include "ftb_inline.h"
 #include "ftbuf.h"
 
