@@ -81,9 +81,9 @@ def compare(path: Path, folder: Path) -> dict[str, Any]:
 
 
 def run(files: list[str] | None = None) -> list[dict[str, Any]]:
-    with tempfile.TemporaryDirectory() as temporary:
+    # Each step in a process of its own: a child's peak memory would count what its parent had when it forked.
+    with (tempfile.TemporaryDirectory() as temporary,
+          ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool):
         folder = Path(temporary)
-        # grown in another process: a child's peak memory would count what its parent had when it forked
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-            paths = [Path(f) for f in files or ()] or list(pool.map(grow, ("mixed", "function"), (folder, folder)))
-        return [compare(path, folder) for path in paths]
+        paths = [Path(f) for f in files or ()] or list(pool.map(grow, ("mixed", "function"), (folder, folder)))
+        return list(pool.map(compare, paths, [folder] * len(paths)))
