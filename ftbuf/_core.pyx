@@ -1,6 +1,6 @@
 """The boundary between Python and the C core: converts, owns memory, releases the GIL. No algorithm lives here."""
 cimport cython
-from cpython.buffer cimport PyBUF_CONTIG_RO, PyBUF_ND, PyBUF_SIMPLE, PyBUF_STRIDES, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_CONTIG_RO, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cpython.unicode cimport PyUnicode_DecodeUTF8
@@ -95,11 +95,6 @@ cdef class Dictionary:
         cdef const uint64_t *offsets = <const uint64_t *>self.intern.offsets.data
         cdef const char *text = <const char *>self.intern.bytes.data
         return [text[offsets[i]:offsets[i + 1] - 1] for i in range(self.intern.n)]
-
-
-cdef struct Abis:
-    ftb_abi *items
-    ftb_clock *clocks
 
 
 cdef int set_abi(ftb_abi *abi, spec) except -1:

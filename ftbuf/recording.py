@@ -16,7 +16,7 @@ import numpy as np
 
 from . import _core
 from .blktrace import BLKTRACE, USER_STACK, blktrace_format, blktrace_id
-from .clock import IDENTITY, Correction
+from .clock import Correction
 from .container.model import Buffer, Container
 from .derived import Derived, Sources, derived_columns
 from .engine import AbiSpec, Source
@@ -127,10 +127,6 @@ class Recording:
             out += [Source(s, position, buffer.name, abi, self.correction.spec(s.cpu))
                     for s in sorted(buffer.streams, key=lambda s: s.cpu)]
         return out
-
-    @property
-    def raw_clock(self) -> bool:
-        return self.correction == IDENTITY
 
     # ---- events ----
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
+from ..plan import PID_LIMIT
 from ..recording import Recording
 from .bodies import EventTexts
 from .lineplan import LinePlan, Op
@@ -32,7 +33,6 @@ PYTHON_ONLY = frozenset(
         Op.NEXT_RAW,
     }
 )
-PID_LIMIT = 4 << 20  # K:include/linux/threads.h PID_MAX_LIMIT
 
 Fallback = Callable[[LineRecord, int, int], bytes]  # record, time of the line before, number of the line
 
