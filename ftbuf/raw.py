@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from .arguments import check_columns
 from .container.model import Buffer, Container, Problem, Segment, Stream
 from .engine import decode
 from .errors import FormatError
@@ -14,7 +15,7 @@ from .formats import Abi, EventFormat, parse_format
 from .recording import Recording
 from .requests import events_request, timeline_request
 from .table import Table
-from .trace import Selection, check_columns
+from .trace import Selection
 
 CPUS = 1 << 16  # common_cpu is a uint16
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from . import _core
+from .arguments import check_names
 from .engine import EventPlan, Request, Select, TableParts
 from .errors import ColumnNotFoundError, FormatError, UnsupportedError
 from .formats import EventFormat
@@ -63,7 +64,7 @@ def events_request(recording: Recording, wanted: Sequence[tuple[Pair, Columns]])
     selects = [new_select(f) for f in recording.files]
     set_comms(recording, selects)
     for pair, columns in wanted:
-        names = check_columns(recording.columns(pair) if columns is None else columns)
+        names = recording.columns(pair) if columns is None else check_names(columns, "columns")
         places = []
         for i, file in enumerate(recording.files):
             if pair not in file.format_index:
@@ -76,12 +77,6 @@ def events_request(recording: Recording, wanted: Sequence[tuple[Pair, Columns]])
         tables.append(joint_table(places, plans, names))
     n = check_slots(len(plans))
     return Request(selects, n, np.arange(n, dtype=np.uint16), plans, tables)
-
-
-def check_columns(columns: Sequence[str]) -> list[str]:
-    if isinstance(columns, str):
-        raise TypeError("columns is a list of names, not one string")
-    return list(columns)
 
 
 def file_plan(recording: Recording, i: int, fmt: EventFormat, names: Sequence[str]) -> list[ColumnPlan]:

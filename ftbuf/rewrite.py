@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
+from .arguments import check_names
 from .container import open_container
 from .container.model import Buffer, Stream
 from .container.pages import with_subbuf_size
@@ -24,7 +25,7 @@ from .engine import AbiSpec, Driver, Judge, Piece, Run, Source, Window, clip
 from .errors import EventNotFoundError, FormatError, UnsupportedError
 from .recording import Recording
 from .requests import slots_request
-from .trace import Selection, Trace, check_names
+from .trace import Selection, Trace
 
 STEP_BYTES = 1 << 20  # of sub-buffers per call into C: bounds what is held in memory
 MAX_PARTS = 10_000

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import operator
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _core, engine
+from .arguments import check_columns, check_ints, check_names, check_time, columns_of, parse_size
 from .clock import IDENTITY
 from .container.model import Problem
 from .engine import Judge, Request, Run, Source, Window
@@ -155,23 +154,6 @@ def record_filter(recording: Recording, where: Filter | str, pairs: Sequence[Pai
     return RecordFilter(recording, where, pairs)
 
 
-def check_time(name: str, value: Any) -> int | None:
-    if value is None:
-        return None
-    try:
-        return min(max(operator.index(value), -1 << 63), (1 << 63) - 1)
-    except TypeError:
-        why = ": a float cannot hold a time stamp exactly" if isinstance(value, (float, np.floating)) else ""
-        raise TypeError(f"{name} is an int of nanoseconds, not {type(value).__name__}{why}") from None
-
-
-def check_ints(name: str, values: Any) -> list[int]:
-    try:
-        return [operator.index(v) for v in values]
-    except TypeError:
-        raise TypeError(f"{name} is a collection of ints") from None
-
-
 def tighter(a: int | None, b: int | None, pick: Callable[[int, int], int]) -> int | None:
     return b if a is None else a if b is None else pick(a, b)
 
@@ -179,25 +161,6 @@ def tighter(a: int | None, b: int | None, pick: Callable[[int, int], int]) -> in
 def both(own: Iterable[int] | None, wanted: Iterable[int]) -> frozenset[int]:
     """What a view narrowed to `own` (None: not narrowed) has left of `wanted`."""
     return frozenset(wanted) if own is None else frozenset(wanted) & frozenset(own)
-
-
-_SIZES = {"": 1, "b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30}
-
-
-def parse_size(size: int | str) -> int:
-    """Bytes of "64 MB" and the like; an int is bytes already."""
-    if isinstance(size, int):
-        n = size
-    else:
-        match = re.fullmatch(r"\s*(\d+)\s*([kmg]?b?)\s*", size.lower())
-        unit = match[2] if match else ""
-        unit = unit if unit in _SIZES else unit + "b"
-        if match is None:
-            raise ValueError(f"a size is an int of bytes or text as '64 MB', not {size!r}")
-        n = int(match[1]) * _SIZES[unit]
-    if n < 1:
-        raise ValueError("a size must be positive")
-    return n
 
 
 class Trace(Metadata, Mapping[str, "EventView"]):
@@ -420,6 +383,39 @@ class Trace(Metadata, Mapping[str, "EventView"]):
         return {recording.key_of[pair]: Table([part[i] for part in parts], self._columns(pair, columns))
                 for i, (pair, _) in enumerate(wanted)}
 
+    def iterate(self, events: Iterable[str] | None = None,
+                columns: Sequence[str] | Mapping[str, Sequence[str]] | None = None, *, step_size: int | str = "64 MB"
+                ) -> Iterator[dict[str, Table]]:
+        """Several events in step: what ``tables`` gives, in pieces of bounded memory, each later than the one before.
+
+        A step holds every record of the events asked for from one time to another, so that pairs of events can be
+        matched step by step: an event has all its rows of a step's time in that step.
+
+        Parameters
+        ----------
+        events : list of str, optional
+            Names of the events wanted; None: all that occur.
+        columns : list of str, or mapping of event name to list of str, optional
+            Names that each event must have; None, or an event that the mapping lacks: all of the event's.
+        step_size : int or str
+            Bytes that a step's tables take in all, about; or text such as "64 MB".
+
+        Yields
+        ------
+        dict of str to Table
+            One table per event asked for, perhaps without rows.
+        """
+        recording = self._open()
+        names = list(self.events) if events is None else check_names(events)
+        wanted = {recording.find(n): columns_of(columns, n) for n in names}
+        widest = max((row_bytes(recording, pair, own) for pair, own in wanted.items()), default=1)
+        request = partial(events_request, recording, list(wanted.items()))
+        steps = engine.iterate(self._sources(), self._selection.window, request, self._errors,
+                               max(parse_size(step_size) // widest, 1))
+        for step in steps:
+            yield {recording.key_of[pair]: Table([step[i]], self._columns(pair, own))
+                   for i, (pair, own) in enumerate(wanted.items())}
+
     def timeline(self, events: Iterable[str] | None = None, *, threads: int | None = None, order: str = "time"
                  ) -> Table:
         """The header columns and the name (``event``) of all events, without payload.
@@ -508,20 +504,6 @@ class Trace(Metadata, Mapping[str, "EventView"]):
         from .summary import summary_html
 
         return summary_html(self)
-
-
-def check_names(names: Any, what: str = "events") -> list[str]:
-    """A list, whatever kind of collection was given."""
-    if isinstance(names, str):
-        raise TypeError(f"{what} is a list of names, not one string")
-    listed = list(names)
-    if not all(isinstance(name, str) for name in listed):
-        raise TypeError(f"{what} is a list of names: of str")
-    return listed
-
-
-def check_columns(columns: Any) -> list[str] | None:
-    return None if columns is None else check_names(columns, "columns")
 
 
 class EventView:

@@ -1,0 +1,68 @@
+"""Steps of bounded memory: together they are what one decode of everything gives."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from corpus_data import ROOT
+
+import ftbuf
+from ftbuf.arguments import parse_size
+
+EVENTS = ["sched_waking", "sched_switch"]
+
+
+@pytest.fixture
+def trace():
+    with ftbuf.open(ROOT / "examples" / "sched.dat") as trace:
+        yield trace
+
+
+def test_steps_of_several_events_make_up_their_tables(trace):
+    whole = trace.tables(EVENTS)
+    steps = list(trace.iterate(EVENTS, step_size="1 KB"))
+    assert len(steps) > 1
+    assert all(list(step) == EVENTS for step in steps)
+    for name in EVENTS:
+        assert steps[0][name].column_names == whole[name].column_names
+        for column in whole[name]:
+            np.testing.assert_array_equal(np.concatenate([step[name][column] for step in steps]), whole[name][column])
+
+
+def test_a_step_is_later_than_the_one_before(trace):
+    times = [np.concatenate([t["common_ts"] for t in step.values()]) for step in trace.iterate(EVENTS, step_size=4096)]
+    assert all(before.max() <= after.min() for before, after in pairwise(t for t in times if len(t)))
+
+
+def test_each_event_may_have_columns_of_its_own(trace):
+    columns = {"sched_switch": ["common_ts", "next_pid"], "sched_waking": ["pid"]}
+    for step in trace.iterate(EVENTS, columns):
+        assert {name: table.column_names for name, table in step.items()} == columns
+    step = next(trace.iterate(EVENTS, {"sched_waking": ["pid"]}))
+    assert step["sched_switch"].column_names == trace["sched_switch"].columns
+
+
+def test_what_is_wrong_is_told(trace):
+    with pytest.raises(ftbuf.EventNotFoundError):
+        next(trace.iterate(["no_such_event"]))
+    with pytest.raises(TypeError, match="columns is a list"):
+        next(trace.iterate(EVENTS, {"sched_switch": "next_pid"}))
+    with pytest.raises(ValueError, match="size"):
+        next(trace.iterate(EVENTS, step_size="many"))
+
+
+@pytest.mark.parametrize(("text", "n"), [("1", 1), ("64 MB", 64 << 20), ("1 GiB", 1 << 30), ("1.5 MB", 3 << 19), ("2k", 2048),
+                                         (" 10 b ", 10), (7, 7), (np.int64(8), 8)])
+def test_sizes(text, n):
+    assert parse_size(text) == n
+
+
+@pytest.mark.parametrize(("size", "error"), [
+    ("", ValueError), ("MB", ValueError), ("-1", ValueError), ("0", ValueError), (0, ValueError), ("1 XB", ValueError),
+    ("1e3", ValueError), (1.5, TypeError), (None, TypeError),
+])
+def test_what_is_no_size(size, error):
+    with pytest.raises(error, match="size"):
+        parse_size(size)
