@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import random
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from strategies import abis, streams
 
 import ftbuf
 from ftbuf import _core
-from ftbuf.cli import split as cli
+from ftbuf.cli import windows
 from ftbuf.cli.main import main
 
 EXAMPLE = ROOT / "examples" / "sched.dat"
@@ -325,17 +326,17 @@ def test_command(tmp_path, capsys):
     ("123", (123, False)), ("1.5", (1_500_000_000, False)), ("+0.000000001", (1, True)), ("+7", (7, True)),
     ("5134.123456789", (5134123456789, False))])
 def test_times(text, time):
-    assert cli.parse_time(text) == time
+    assert windows.parse_time(text) == time
 
 
 @pytest.mark.parametrize("text", ["", "+", "x", "1.x", "nan.", "1e99999999.", "."])
 def test_no_times(text):
-    with pytest.raises(cli.argparse.ArgumentTypeError):
-        cli.parse_time(text)
+    with pytest.raises(argparse.ArgumentTypeError):
+        windows.parse_time(text)
 
 
 def test_cpu_lists():
-    assert cli.cpu_list("0,2-4") == [0, 2, 3, 4]
+    assert windows.cpu_list("0,2-4") == [0, 2, 3, 4]
     for text in ("", "a", "1-", "1-x", "0-9999999"):
-        with pytest.raises(cli.argparse.ArgumentTypeError):
-            cli.cpu_list(text)
+        with pytest.raises(argparse.ArgumentTypeError):
+            windows.cpu_list(text)

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import argparse
 import sys
-from decimal import Decimal, InvalidOperation
+from decimal import InvalidOperation
 
 from ..rewrite import split
-from ..trace import Trace
 from .common import opened
 from .convert import add_output_arguments
+from .windows import add_cpu_argument, add_time_arguments, cpus, exact_ns, times
 
 NAME = "split"
 HELP = "write part of a recording as trace.dat: a time window, CPUs, events, tasks, buffers; or all of it in parts"
 
-NS = 1_000_000_000
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", help="a trace.dat, or a tracefs-shaped directory")
-    time = "nanoseconds, or seconds with a decimal point; +TIME counts from the first event"
-    parser.add_argument("--start", type=parse_time, metavar="TIME", help=f"events from this time on: {time}")
-    parser.add_argument("--end", type=parse_time, metavar="TIME", help="events before this time")
-    parser.add_argument("--cpu", action="append", type=cpu_list, metavar="LIST", help="only these CPUs: 0,2-3")
+    add_time_arguments(parser)
+    add_cpu_argument(parser)
     parser.add_argument("-e", "--event", action="append", help="only this event, or those of a pattern: sched_*, irq:*")
     parser.add_argument("-P", "--pid", action="append", type=int, help="only events of this task")
     parser.add_argument("-B", "--buffer", action="append", help="only this buffer; '' is the top one")
@@ -40,35 +36,11 @@ def run(options: argparse.Namespace) -> int:
         if unknown:
             print(f"ftbuf split: no buffer named {unknown[0]!r}; there are {trace.buffers}", file=sys.stderr)
             return 2
-        cpus = None if options.cpu is None else [cpu for cpus in options.cpu for cpu in cpus]
-        split(trace, options.output, start=absolute(options.start, trace), end=absolute(options.end, trace), cpus=cpus,
+        start, end = times(options, trace)
+        split(trace, options.output, start=start, end=end, cpus=cpus(options),
               events=options.event, pids=options.pid, buffers=options.buffer, parts=options.parts, every=options.every,
               version=options.version, compression=options.compression, errors="warn")
         return int(bool(said))
-
-
-def absolute(time: tuple[int, bool] | None, trace: Trace) -> int | None:
-    """A time that may count from the first event."""
-    if time is None:
-        return None
-    ns, relative = time
-    return ns + (trace.start or 0) if relative else ns
-
-
-def parse_time(text: str) -> tuple[int, bool]:
-    """"123" ns, "1.5" seconds, "+0.25" seconds from the start: (ns, whether it counts from the start)."""
-    digits = text.removeprefix("+")
-    try:
-        return (exact_ns(digits) if "." in digits else int(digits)), text.startswith("+")
-    except (ValueError, InvalidOperation):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time: 123456 (ns), 1.25 (seconds), +0.5") from None
-
-
-def exact_ns(text: str) -> int:
-    value = Decimal(text) * NS
-    if not value.is_finite() or abs(value) > 1 << 63:
-        raise ValueError(text)
-    return int(value)
 
 
 def seconds(text: str) -> int:
@@ -85,14 +57,3 @@ def positive(text: str) -> int:
     if not text.isdigit() or not int(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
     return int(text)
-
-
-def cpu_list(text: str) -> list[int]:
-    """"0,2-3" -> [0, 2, 3]."""
-    cpus: list[int] = []
-    for part in text.split(","):
-        first, dash, last = part.partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()) or int(last or first) >= 1 << 16:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a list of CPUs: 0,2-3")
-        cpus += range(int(first), int(last or first) + 1)
-    return cpus

@@ -1,0 +1,174 @@
+"""Numbers in groups, added up step by step in memory that does not grow with the trace.
+
+A group is anything that samples are told apart by (a task, a CPU, a function), numbered from 0: see ``Keys``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+PERCENTILES = (50.0, 90.0, 99.0, 99.9)
+FINENESS = 7  # a histogram has 1 << FINENESS buckets between a power of two and the next: each below 1 % wide
+_OCTAVES = 64
+_BUCKETS = _OCTAVES << FINENESS
+LOOKUP_LIMIT = 1 << 22  # keys below it (pids, CPUs) are looked up in an array
+
+
+class Keys:
+    """Numbers (pids, addresses) to groups, numbered as they are met."""
+
+    def __init__(self) -> None:
+        self._values: list[np.ndarray] = []
+        self._count = 0
+        self._small = np.empty(0, np.int32)  # key -> group, -1: none yet
+        self._large: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def values(self) -> np.ndarray:
+        """The key of each group."""
+        return np.concatenate(self._values) if self._values else np.empty(0, np.int64)
+
+    def groups(self, keys: np.ndarray) -> np.ndarray:
+        """The group of each key; a key not met before gets the next group."""
+        if not len(keys):
+            return np.empty(0, np.intp)
+        if int(keys.min()) >= 0 and int(keys.max()) < LOOKUP_LIMIT:
+            return self._of_small(keys)
+        unique, places = np.unique(keys, return_inverse=True)
+        small = (unique >= 0) & (unique < LOOKUP_LIMIT)
+        of_unique = np.empty(len(unique), np.intp)
+        of_unique[small] = self._of_small(unique[small])
+        of_unique[~small] = self._of_large(unique[~small])
+        return of_unique[places.reshape(keys.shape)]
+
+    def _of_small(self, keys: np.ndarray) -> np.ndarray:
+        most = int(keys.max(initial=0))
+        if most >= len(self._small):
+            more = max(most + 1 - len(self._small), len(self._small))
+            self._small = np.concatenate([self._small, np.full(more, -1, np.int32)])
+        new = np.unique(keys[self._small[keys] < 0])
+        self._small[new] = self._add(new)
+        groups: np.ndarray = self._small[keys].astype(np.intp)
+        return groups
+
+    def _of_large(self, unique: np.ndarray) -> list[int]:
+        new = [key for key in unique.tolist() if key not in self._large]
+        self._large.update(zip(new, self._add(np.array(new, unique.dtype)).tolist(), strict=True))
+        return [self._large[key] for key in unique.tolist()]
+
+    def _add(self, new: np.ndarray) -> np.ndarray:
+        """The groups of so many new keys."""
+        self._values.append(new)
+        self._count += len(new)
+        return np.arange(self._count - len(new), self._count)
+
+
+class Samples:
+    """Count, sum, least, greatest, last and distribution of non-negative int64 samples (ns, say), by group.
+
+    The distribution is kept in buckets less than 1 % wide; ``percentile`` tells a bucket's upper end, ``histogram`` has
+    the counts.
+    """
+
+    def __init__(self) -> None:
+        self.count = np.zeros(0, np.int64)
+        self.total = np.zeros(0, np.int64)
+        self.min = np.zeros(0, np.int64)
+        self.max = np.zeros(0, np.int64)
+        self.last = np.zeros(0, np.int64)
+        self._cells = np.zeros(0, np.int64)  # group * _BUCKETS + bucket, ascending
+        self._counts = np.zeros(0, np.int64)
+
+    def __len__(self) -> int:
+        return len(self.count)
+
+    def add(self, groups: np.ndarray, values: np.ndarray) -> None:
+        """Samples, the later of a group behind the earlier. A negative one counts as 0."""
+        if not len(groups):
+            return
+        self.grow(int(groups.max()) + 1)
+        values = np.maximum(values, 0).astype(np.int64)
+        np.add.at(self.count, groups, 1)
+        np.add.at(self.total, groups, values)
+        np.minimum.at(self.min, groups, values)
+        np.maximum.at(self.max, groups, values)
+        self.last[groups] = values  # of several with one group the last one stays
+        cells, counts = np.unique(groups * np.int64(_BUCKETS) + buckets_of(values), return_counts=True)
+        self._merge(cells, counts)
+
+    def grow(self, groups: int) -> None:
+        """Make room for so many groups: those without samples count 0."""
+        more = groups - len(self.count)
+        if more > 0:
+            zeros = np.zeros(more, np.int64)
+            self.min = np.concatenate([self.min, np.full(more, np.iinfo(np.int64).max)])
+            for name in ("count", "total", "max", "last"):
+                setattr(self, name, np.concatenate([getattr(self, name), zeros]))
+
+    def _merge(self, cells: np.ndarray, counts: np.ndarray) -> None:
+        both = np.concatenate([self._cells, cells])
+        self._cells, places = np.unique(both, return_inverse=True)
+        merged = np.zeros(len(self._cells), np.int64)
+        np.add.at(merged, places, np.concatenate([self._counts, counts]))
+        self._counts = merged
+
+    @property
+    def mean(self) -> np.ndarray:
+        """NaN for a group without samples."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.total / np.where(self.count, self.count, np.nan))
+
+    @property
+    def least(self) -> np.ndarray:
+        """``min``, 0 for a group without samples."""
+        return np.where(self.count > 0, self.min, 0)
+
+    def percentile(self, percent: float) -> np.ndarray:
+        """For each group the value that so many percent of its samples do not exceed: at most 1 % above the real one.
+
+        By nearest rank; never above the greatest sample. 0 for a group without samples.
+        """
+        groups = self._cells // _BUCKETS
+        upto = np.cumsum(self._counts)
+        before = np.concatenate([[0], np.cumsum(self.count)[:-1]]) if len(self.count) else np.zeros(0, np.int64)
+        rank = np.clip(np.ceil(self.count * (percent / 100)).astype(np.int64), 1, None)
+        if not len(groups):
+            return np.zeros(len(self.count), np.int64)
+        at = np.minimum(np.searchsorted(upto, before + rank), len(groups) - 1)
+        _, high = bucket_bounds(self._cells[at] % _BUCKETS)
+        return np.where(self.count > 0, np.clip(high, self.least, self.max), 0)
+
+    def percentiles(self, percents: Sequence[float] = PERCENTILES) -> dict[str, np.ndarray]:
+        """As columns: p50, p90, p99, p99.9."""
+        return {f"p{percent:g}": self.percentile(percent) for percent in percents}
+
+    def histogram(self, group: int | None = None, *, fineness: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Low end, high end (inclusive) and count of each bucket with samples, of one group or of all.
+
+        ``fineness``: 0 for one bucket between a power of two and the next, 1 for two, ... up to FINENESS.
+        """
+        chosen = slice(None) if group is None else self._cells // _BUCKETS == group
+        buckets, counts = self._cells[chosen] % _BUCKETS, self._counts[chosen]
+        coarse, places = np.unique(buckets_of(bucket_bounds(buckets)[0], fineness), return_inverse=True)
+        summed = np.zeros(len(coarse), np.int64)
+        np.add.at(summed, places, counts)
+        return (*bucket_bounds(coarse, fineness), summed)
+
+
+def buckets_of(values: np.ndarray, fineness: int = FINENESS) -> np.ndarray:
+    """Numbers of the buckets that values lie in: small values have their own, then 1 << fineness a power of two."""
+    _, exponent = np.frexp(values.astype(np.float64))
+    shift = np.maximum(exponent.astype(np.int64) - 1 - fineness, 0)
+    return (shift << fineness) + (values >> shift)
+
+
+def bucket_bounds(buckets: np.ndarray, fineness: int = FINENESS) -> tuple[np.ndarray, np.ndarray]:
+    """The least and the greatest value of buckets."""
+    shift = np.maximum((buckets >> fineness) - 1, 0)
+    low = (buckets - (shift << fineness)) << shift
+    return low, low + (np.int64(1) << shift) - 1

@@ -1,0 +1,78 @@
+"""Tables made of NumPy columns: what every analysis returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..survey import encoded
+from ..table import ColumnData, Encoded, Lists, Plain, Table, as_objects
+
+COLUMN_KINDS = (Plain, Encoded, Lists)
+
+
+def table(columns: Mapping[str, Any]) -> Table:
+    """A table of columns of one length.
+
+    Parameters
+    ----------
+    columns : mapping of str to array, sequence or ColumnData
+        Numbers become arrays of their own type (of Python: int64 or float64), str a dictionary and codes, sequences of
+        arrays a column of lists. What is a column already stays as it is.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    ValueError
+        The columns differ in length.
+    """
+    made = {name: column(values) for name, values in columns.items()}
+    lengths = {name: len(values) for name, values in made.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"columns of different lengths: {lengths}")
+    return Table([made])
+
+
+def column(values: Any) -> ColumnData:
+    """One column of ``table``."""
+    if isinstance(values, COLUMN_KINDS):
+        return values
+    if not isinstance(values, np.ndarray):
+        values = as_array(list(values))
+    if values.dtype.kind in "iufb":
+        return Plain(np.array(values))  # a copy: the column makes its memory read-only
+    if values.dtype.kind in "OU" and all(isinstance(v, str) for v in values.tolist()):
+        return encoded(values.tolist())
+    if values.dtype.kind == "O" and all(isinstance(v, np.ndarray) for v in values):
+        ends = np.cumsum([len(v) for v in values], dtype=np.uint64)
+        return Lists(ends, np.concatenate(list(values)))
+    raise TypeError(f"no column is made of {values.dtype}")
+
+
+def as_array(values: list[Any]) -> np.ndarray:
+    if not values or all(isinstance(v, (bool, np.bool_)) for v in values):
+        return np.array(values, bool if values else np.int64)
+    if all(isinstance(v, (int, np.integer)) for v in values):
+        return np.array(values, np.int64)
+    if all(isinstance(v, (int, float, np.integer, np.floating)) for v in values):
+        return np.array(values, np.float64)
+    return as_objects(values)
+
+
+def rows_of(of: Table, rows: np.ndarray) -> Table:
+    """The rows of a table at the places (or of the mask) given, in that order."""
+    places = np.flatnonzero(rows) if rows.dtype == bool else rows
+    return Table([{name: of.column(name).taken(places) for name in of}], of.column_names)
+
+
+def stacked(tables: Sequence[Table]) -> Table:
+    """The rows of tables of the same columns, one table after another."""
+    if len(tables) == 1:
+        return tables[0]
+    names = tables[0].column_names
+    return Table([{name: part.column(name) for name in names} for part in tables], names)

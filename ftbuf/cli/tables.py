@@ -1,0 +1,112 @@
+"""Tables on the terminal and as JSON."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..table import Encoded, Table
+from .common import as_json
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """How a column is shown: its heading ("": its name) and the text of a value."""
+
+    title: str = ""
+    text: Callable[[Any], str] | None = None
+
+
+def microseconds(ns: Any) -> str:
+    """1234567 -> "1234.567"."""
+    return "-" if is_missing(ns) else f"{ns / 1000:.3f}"
+
+
+def milliseconds(ns: Any) -> str:
+    return "-" if is_missing(ns) else f"{ns / 1_000_000:.3f}"
+
+
+def seconds(ns: Any) -> str:
+    """A time stamp: exact, all nine digits."""
+    sign, rest = ("-", -int(ns)) if ns < 0 else ("", int(ns))
+    return f"{sign}{rest // 1_000_000_000}.{rest % 1_000_000_000:09}"
+
+
+def percent(share: Any) -> str:
+    """0.25 -> "25.0"."""
+    return "-" if is_missing(share) else f"{100 * share:.1f}"
+
+
+def hexadecimal(number: Any) -> str:
+    return f"{number:#x}"
+
+
+def plain_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return "-" if is_missing(value) else f"{value:.2f}"
+    return printable(str(value))
+
+
+def is_missing(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def printable(text: str) -> str:
+    """What a terminal can show in one line: names may hold any byte."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else "".join(f"\\x{b:02x}" for b in c.encode("utf-8", "surrogateescape"))
+                   for c in text)
+
+
+def table_lines(table: Table, columns: Mapping[str, Column] | None = None, *, most: int | None = None) -> Iterator[str]:
+    """Headings and rows, aligned: text to the left, numbers to the right.
+
+    Parameters
+    ----------
+    table : Table
+    columns : mapping of str to Column, optional
+        Which columns to show, in which order, and how; None: all as they are.
+    most : int, optional
+        Only so many rows, and a line that says how many more there are.
+    """
+    chosen = columns if columns is not None else {name: Column() for name in table}
+    shown = table.num_rows if most is None else min(most, table.num_rows)
+    cells = []
+    for name, how in chosen.items():
+        text = how.text or plain_text
+        body = [text(value) for value in table[name][:shown].tolist()]
+        title = how.title or name
+        width = max(map(len, [title, *body]))
+        is_text = isinstance(table.column(name), Encoded)
+        cells.append([f"{cell:<{width}}" if is_text else f"{cell:>{width}}" for cell in (title, *body)])
+    for row in zip(*cells, strict=True):
+        yield "  ".join(row).rstrip()
+    if shown < table.num_rows:
+        yield f"... and {table.num_rows - shown} more"
+
+
+def rows(table: Table) -> list[dict[str, Any]]:
+    """One dictionary a row, for JSON."""
+    values = {name: table[name].tolist() for name in table}
+    return [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        sys.stdout.write(line + "\n")
+
+
+def print_json(tables: Mapping[str, Any]) -> None:
+    """One object; a Table in it becomes a list of objects. NaN, which JSON lacks, becomes null."""
+    print(as_json({name: [without_nan(row) for row in rows(value)] if isinstance(value, Table) else value
+                   for name, value in tables.items()}))
+
+
+def without_nan(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: None if is_missing(value) else value for name, value in row.items()}

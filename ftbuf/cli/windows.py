@@ -1,0 +1,65 @@
+"""Options that narrow a recording: times and CPUs."""
+
+from __future__ import annotations
+
+import argparse
+from decimal import Decimal, InvalidOperation
+
+from ..trace import Trace
+
+NS = 1_000_000_000
+
+
+def add_time_arguments(parser: argparse.ArgumentParser) -> None:
+    time = "nanoseconds, or seconds with a decimal point; +TIME counts from the first event"
+    parser.add_argument("--start", type=parse_time, metavar="TIME", help=f"events from this time on: {time}")
+    parser.add_argument("--end", type=parse_time, metavar="TIME", help="events before this time")
+
+
+def add_cpu_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--cpu", action="append", type=cpu_list, metavar="LIST", help="only these CPUs: 0,2-3")
+
+
+def times(options: argparse.Namespace, trace: Trace) -> tuple[int | None, int | None]:
+    """--start and --end."""
+    return absolute(options.start, trace), absolute(options.end, trace)
+
+
+def cpus(options: argparse.Namespace) -> list[int] | None:
+    """--cpu; None: all."""
+    return None if options.cpu is None else [cpu for listed in options.cpu for cpu in listed]
+
+
+def absolute(time: tuple[int, bool] | None, trace: Trace) -> int | None:
+    """A time that may count from the first event."""
+    if time is None:
+        return None
+    ns, relative = time
+    return ns + (trace.start or 0) if relative else ns
+
+
+def parse_time(text: str) -> tuple[int, bool]:
+    """"123" ns, "1.5" seconds, "+0.25" seconds from the start: (ns, whether it counts from the start)."""
+    digits = text.removeprefix("+")
+    try:
+        return (exact_ns(digits) if "." in digits else int(digits)), text.startswith("+")
+    except (ValueError, InvalidOperation):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time: 123456 (ns), 1.25 (seconds), +0.5") from None
+
+
+def exact_ns(text: str) -> int:
+    value = Decimal(text) * NS
+    if not value.is_finite() or abs(value) > 1 << 63:
+        raise ValueError(text)
+    return int(value)
+
+
+def cpu_list(text: str) -> list[int]:
+    """"0,2-3" -> [0, 2, 3]."""
+    cpus: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        if not first.isdigit() or (dash and not last.isdigit()) or int(last or first) >= 1 << 16:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a list of CPUs: 0,2-3")
+        cpus += range(int(first), int(last or first) + 1)
+    return cpus
