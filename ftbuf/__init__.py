@@ -3,8 +3,10 @@
 ``ftbuf.open`` gives a Trace; ``trace["sched_switch"].arrays()`` its columns, ``trace.records()`` its events as objects.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from . import texts
 from ._core import STATUSES
 from .errors import (
     ClosedError,
@@ -72,6 +74,9 @@ def __getattr__(name: str) -> Any:
     from . import rewrite
 
     return getattr(rewrite, name)
+
+
+texts.provide(lambda: import_module("ftbuf.report.texts"))
 
 
 def __dir__() -> list[str]:

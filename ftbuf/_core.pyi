@@ -173,6 +173,13 @@ class TextTables:
         *,
         cpus: int = 0,
     ) -> Self: ...
+    def supply(
+        self,
+        symbols: tuple[Any, Any, Any, Any, Any] | None = None,
+        strings: tuple[Any, Any, Any] | None = None,
+        printk: tuple[Any, list[Program]] | None = None,
+        comms: tuple[Any, Any, Any] | None = None,
+    ) -> None: ...
 
 @final
 class Renderer:
@@ -210,5 +217,7 @@ class LineWriter:
         max_line: int = 0,
         enough: int = ...,
     ) -> Self: ...
+    @property
+    def lines(self) -> int: ...
     def __iter__(self) -> Self: ...
     def __next__(self) -> bytes: ...

@@ -105,6 +105,11 @@ cdef class LineWriter:
                   <size_t>self.plan.names, <size_t>self.plan.comms):
             PyMem_Free(<void *><size_t>p)
 
+    @property
+    def lines(self):
+        """How many records have their line so far."""
+        return self.state.index
+
     def __iter__(self):
         return self
 

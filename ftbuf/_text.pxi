@@ -37,7 +37,8 @@ cdef class Program:
 cdef class TextTables:
     """What programs can look up: symbols, strings and trace_printk formats by kernel address, names by pid.
 
-    Never changes, but for the guessed depths of traced functions: one report at a time may use tables made with ``cpus``.
+    What is supplied stays; tables that no program reads need not be supplied. The guessed depths of traced functions change:
+    one report at a time may use tables made with ``cpus``.
 
     Parameters
     ----------
@@ -66,6 +67,10 @@ cdef class TextTables:
         self.keep = []
         self.calls = <ftb_calls *>allocate(cpus, sizeof(ftb_calls))
         self.n_calls = cpus
+        self.supply(symbols, strings, printk, comms)
+
+    def supply(self, symbols=None, strings=None, printk=None, comms=None):
+        """Add tables, before the first program that reads them is run."""
         if symbols is not None:
             addresses, ends, names, exact, texts = (self._hold(b) for b in symbols)
             self._set_symbols(addresses, ends, names, exact, texts)
@@ -124,6 +129,7 @@ cdef class TextTables:
         cdef Program program
         if len(programs) != n or n >> 32:
             raise ValueError("columns of formats differ in length")
+        PyMem_Free(self.programs)
         self.programs = <const ftb_program **>allocate(n, sizeof(void *))
         for i, program in enumerate(programs):
             self.programs[i] = &program.program

@@ -348,6 +348,13 @@ def spec(*, width: int = 0, precision: int = -1, flags: int = 0, base: int = 10)
     return width | (precision + 1) << 16 | flags << 32 | base << 40
 
 
+def names_used(block: bytes) -> set[str]:
+    """Names of the operations of a program."""
+    _, count, _, _, _ = _HEADER.unpack_from(block)
+    names = list(OPS)
+    return {names[code] for code in set(block[_HEADER.size : _HEADER.size + _OP.size * count : _OP.size])}
+
+
 def disassemble(block: bytes) -> list[str]:
     """One line per operation, for tests and for looking at."""
     _, count, _, _, _ = _HEADER.unpack_from(block)

@@ -151,12 +151,12 @@ def _render(fmt: EventFormat, sources: Sources, payload: bytes) -> bytes:
 
 def _renderer(fmt: EventFormat, sources: Sources) -> tuple[Any, Any]:
     from .codegen import Scope
-    from .lookups import text_tables
+    from .lookups import Lookups
     from .printfmt import KERNEL, compile_print_fmt
 
     scope = Scope(fmt, sources.big_endian, sources.long_size)
-    program = _core.Program(compile_print_fmt(scope, KERNEL, '"%s", __print_printk(REC->fmt, REC->buf)'))
-    return _core.Renderer(text_tables(sources.symbols(), sources.strings(), scope, KERNEL)), program
+    lookups = Lookups(sources.symbols, sources.strings, scope, KERNEL)
+    return lookups.renderer, lookups.program(compile_print_fmt(scope, KERNEL, '"%s", __print_printk(REC->fmt, REC->buf)'))
 
 
 def message(text: bytes) -> str:

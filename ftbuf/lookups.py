@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import compress
 from typing import Any
 
 import numpy as np
 
 from . import _core
-from .bytecode import CompileError
+from .bytecode import CompileError, names_used
 from .codegen import Scope
 from .names import Comms, Symbols
 from .printfmt import Style, compile_printk
@@ -64,33 +64,58 @@ def string_columns(strings: Mapping[int, bytes]) -> tuple[Any, ...]:
     return addresses, *_packed([text for _, text in rows])
 
 
-def printk_programs(strings: Mapping[int, bytes], scope: Scope, style: Style) -> tuple[Any, list[_core.Program]]:
-    """Compiled trace_printk formats. A string that is no format that can be understood prints as it stands."""
+def printk_blocks(strings: Mapping[int, bytes], scope: Scope, style: Style) -> tuple[Any, list[bytes]]:
+    """trace_printk formats as bytecode. A string that is no format that can be understood prints as it stands."""
     rows = sorted((address, text) for address, text in strings.items() if address <= _TOP)
-    programs = []
+    blocks = []
     for _, text in rows:
         try:
-            block = compile_printk(scope, style, text)
+            blocks.append(compile_printk(scope, style, text))
         except CompileError:
-            block = compile_printk(scope, style, text.replace(b"%", b"%%"))
-        programs.append(_core.Program(block))
-    return np.array([address for address, _ in rows], dtype=np.uint64), programs
+            blocks.append(compile_printk(scope, style, text.replace(b"%", b"%%")))
+    return np.array([address for address, _ in rows], dtype=np.uint64), blocks
 
 
-def text_tables(
-    symbols: Symbols | None,
-    strings: Mapping[int, bytes],
-    scope: Scope,
-    style: Style,
-    comms: Comms | None = None,
-    *,
-    cpus: int = 0,
-) -> _core.TextTables:
-    """All tables of one recording and style, for one report; ``cpus``: of how many to guess the depths of calls."""
-    return _core.TextTables(
-        symbol_columns(symbols, style) if symbols is not None and len(symbols) else None,
-        string_columns(strings),
-        printk_programs(strings, scope, style),
-        comm_columns(comms) if comms is not None else None,
-        cpus=cpus,
-    )
+# Which table an operation reads.
+_READS = {"SYM": "symbols", "CALLS": "symbols", "STACK": "symbols", "PSTR": "strings", "MLOOKUP": "strings",
+          "BPRINT": "printk", "MCOMMOF": "comms"}
+
+
+class Lookups:
+    """All tables of one recording and style, for one report; each is made when the first program that reads it is met.
+
+    Parameters
+    ----------
+    symbols, strings, comms : functions
+        What the recording has.
+    scope : Scope
+        Of any event: what trace_printk formats are compiled for.
+    cpus : int
+        Of how many to guess the depths of calls.
+    """
+
+    def __init__(self, symbols: Callable[[], Symbols], strings: Callable[[], Mapping[int, bytes]], scope: Scope,
+                 style: Style, comms: Callable[[], Comms] | None = None, *, cpus: int = 0) -> None:
+        self._symbols, self._strings, self._comms = symbols, strings, comms
+        self._scope, self._style = scope, style
+        self._made: set[str] = set()
+        self._tables = _core.TextTables(cpus=cpus)
+        self.renderer = _core.Renderer(self._tables)
+
+    def program(self, block: bytes) -> _core.Program:
+        """A program that the renderer can run from now on."""
+        for table in sorted({_READS[name] for name in names_used(block) if name in _READS} - self._made):
+            self._make(table)
+            self._made.add(table)
+        return _core.Program(block)
+
+    def _make(self, table: str) -> None:
+        if table == "printk":
+            addresses, blocks = printk_blocks(self._strings(), self._scope, self._style)
+            self._tables.supply(printk=(addresses, [self.program(block) for block in blocks]))
+        elif table == "strings":
+            self._tables.supply(strings=string_columns(self._strings()))
+        elif table == "comms" and self._comms is not None:
+            self._tables.supply(comms=comm_columns(self._comms()))
+        elif table == "symbols" and len(symbols := self._symbols()):
+            self._tables.supply(symbols=symbol_columns(symbols, self._style))

@@ -6,7 +6,7 @@ import copy
 import re
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from operator import attrgetter
@@ -20,12 +20,13 @@ from .clock import Correction
 from .container.model import Buffer, Container
 from .derived import Derived, Sources, derived_columns
 from .engine import AbiSpec, Source
-from .errors import ColumnNotFoundError, EventNotFoundError, FormatError
+from .errors import ColumnNotFoundError, EventNotFoundError, FormatError, FtbufError
 from .formats import Abi, EventFormat, parse_format, parse_header_page
 from .learn import learn_comms, learn_tgids
 from .names import Comms, Symbols, Tgids, parse_cmdlines, parse_printk_formats, parse_tgids
 from .plan import ColumnPlan, CommCodes, Names, column_names, reader
 from .table import near_names
+from .texts import writer
 
 NO_TYPE = (0, 2)  # where common_type is when no format says otherwise
 UNKNOWN_EVENT = "[unknown event]"
@@ -55,6 +56,7 @@ class Recording:
         self._formats: dict[tuple[str, str], EventFormat] = {}
         self._readers: dict[tuple[str, str], dict[str, Any]] = {}
         self._lock = threading.RLock()
+        self.contexts: weakref.WeakSet[EventContext] = weakref.WeakSet()  # of events that were handed out
 
     # ---- layout ----
 
@@ -291,6 +293,8 @@ class Recording:
         return _core.EventInfo(fmt.name, fmt, self.readers(fmt), context)
 
     def close(self) -> None:
+        for context in list(self.contexts) if not self.closed else ():
+            context.settle()
         self._closed.set()
         self.container.close()
 
@@ -315,6 +319,8 @@ class EventContext:
         self._derived: dict[Pair, dict[str, Derived]] = {}
         self._comms = recording.known_comms
         self._buffers = recording.names.buffers if buffers is None else buffers
+        self._print: Callable[[Any], str] | None = None
+        recording.contexts.add(self)
 
     def comm(self, pid: int) -> str:
         return self._comms[pid]
@@ -337,22 +343,13 @@ class EventContext:
         return column.value(record)
 
     def line(self, event: Any) -> str:
-        """comm-pid [cpu] time: event: name=value ..."""
-        seconds, ns = divmod(event.ts + 500, 1_000_000_000)  # rounded to microseconds, as the kernel does
-        values = " ".join(f"{name}={value}" for name, value in shown(event))
-        time = f"{seconds:5d}.{ns // 1000:06d}"
-        pid = "?" if event.pid is None else event.pid  # a record too short to hold it
-        text = f"{event.comm:>16}-{pid:<7} [{event.cpu:03d}] {time}: {event.name}: {values}"
-        # a line is for printing: bytes that are no UTF-8 become escapes, as in Arrow
-        return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        """The event as a line of text."""
+        if self._print is None:
+            self._print = writer().event_lines(self._recording, self._buffers)
+        return self._print(event)
 
-
-def shown(event: Any) -> Iterator[tuple[str, Any]]:
-    for f in event.format.own_fields:
-        value = event[f.name]
-        if isinstance(value, int) and f.is_pointer:
-            yield f.name, f"{value:#x}"
-        elif isinstance(value, bytes):
-            yield f.name, value.hex()
-        else:
-            yield f.name, value
+    def settle(self) -> None:
+        """Read what lines of text will need, before the recording is closed."""
+        recording = self._recording
+        with suppress(FtbufError, OSError):
+            _ = recording.symbols, recording.printk_formats, recording.comms, recording.tgids

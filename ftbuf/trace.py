@@ -23,6 +23,7 @@ from .recording import EventContext, Pair, Recording
 from .requests import events_request, row_bytes, slots_request, timeline_request
 from .survey import Survey, first_time, last_time, problems_table, short_records, survey
 from .table import ColumnData, Table
+from .texts import TraceTexts, ViewTexts
 
 if TYPE_CHECKING:
     import pandas
@@ -163,7 +164,7 @@ def both(own: Iterable[int] | None, wanted: Iterable[int]) -> frozenset[int]:
     return frozenset(wanted) if own is None else frozenset(wanted) & frozenset(own)
 
 
-class Trace(Metadata, Mapping[str, "EventView"]):
+class Trace(Metadata, TraceTexts, Mapping[str, "EventView"]):
     """A recording, or a window of one. Lazy: nothing is decoded before it is asked for.
 
     A mapping of event names to EventView: short names where they are unique, else "system:event".
@@ -506,11 +507,11 @@ class Trace(Metadata, Mapping[str, "EventView"]):
         return summary_html(self)
 
 
-class EventView:
+class EventView(ViewTexts):
     """A lazy selection of one event of a trace."""
 
     def __init__(self, trace: Trace, pair: tuple[str, str]) -> None:
-        self._trace = trace
+        self._trace: Trace = trace
         self._pair = pair
 
     @property

@@ -8,7 +8,7 @@ from typing import Any
 
 import ftbuf
 from ftbuf.formats import EventFormat, Field, Kind, Where
-from ftbuf.report.render import KernelRequest, kernel_report
+from ftbuf.report.kernelreport import KernelRequest, kernel_report
 
 HEX = re.compile(r"(?:0x)?\b[0-9a-f]{8,16}\b")  # the kernel prints %p hashed
 

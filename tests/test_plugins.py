@@ -9,7 +9,7 @@ from pagebuilder import event, make_abi
 from ftbuf import _core
 from ftbuf.codegen import Scope
 from ftbuf.formats import EventFormat, parse_format
-from ftbuf.lookups import symbol_columns, text_tables
+from ftbuf.lookups import Lookups, symbol_columns
 from ftbuf.names import Comms, Symbols
 from ftbuf.printfmt import TRACE_CMD
 from ftbuf.report.kernelbodies import KernelOptions, compile_kernel_text
@@ -44,9 +44,10 @@ def trace_cmd(fmt: EventFormat, options: TraceCmdOptions = PLAIN, **values: obje
 
 
 def kernel(fmt: EventFormat, options: KernelOptions = KERNEL, **values: object) -> str:
-    program = _core.Program(compile_kernel_text(Scope(fmt, False, 8), options))
-    tables = text_tables(Symbols(KALLSYMS), {}, Scope(fmt, False, 8), options.style, Comms({7: b"worker", 9: b"x y"}))
-    text = _core.Renderer(tables).body(program, event(fmt, ABI, **values), ts=5_000_000_000)
+    lookups = Lookups(lambda: Symbols(KALLSYMS), dict, Scope(fmt, False, 8), options.style,
+                      lambda: Comms({7: b"worker", 9: b"x y"}))
+    program = lookups.program(compile_kernel_text(Scope(fmt, False, 8), options))
+    text = lookups.renderer.body(program, event(fmt, ABI, **values), ts=5_000_000_000)
     return text.decode() if isinstance(text, bytes) else f"!{text}"
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ftbuf import _core
 from ftbuf.bytecode import CompileError
-from ftbuf.lookups import string_columns, symbol_columns, text_tables
+from ftbuf.lookups import Lookups, string_columns, symbol_columns
 from ftbuf.names import Symbols
 from ftbuf.printfmt import KERNEL, TRACE_CMD, compile_print_fmt
 
@@ -276,10 +276,14 @@ def test_trace_printk(text: bytes, arguments: tuple[object, ...], body: str, lon
         long_size=long_size,
     )
     strings = {0x200: text.replace(b"\\n", b"\n")}
-    tables = text_tables(None, strings, made.scope(), TRACE_CMD)
-    assert made.body('"%s", __print_printk(REC->fmt, REC->buf)', tables=tables) == body
-    other = text_tables(None, {}, made.scope(), TRACE_CMD)
-    assert made.body('"%s", __print_printk(REC->fmt, REC->buf)', tables=other) == "[UNKNOWN FORMAT 0x200]"
+    block = compile_print_fmt(made.scope('"%s", __print_printk(REC->fmt, REC->buf)'), TRACE_CMD)
+
+    def printed(known: dict[int, bytes]) -> bytes | str:
+        lookups = Lookups(lambda: Symbols(b""), lambda: known, made.scope(), TRACE_CMD)
+        return lookups.renderer.body(lookups.program(block), made.payload)
+
+    assert printed(strings) == body.encode()
+    assert printed({}) == b"[UNKNOWN FORMAT 0x200]"
 
 
 def test_unbounded_widths_are_bounded() -> None:

@@ -136,8 +136,8 @@ def test_interrupts_are_marked_or_left_out():
 @pytest.mark.parametrize("depth", [-5, 1 << 31, (1 << 64) - 1])
 def test_a_damaged_depth_costs_no_memory(depth):
     records = [entry(0, func(0), depth), FakeRecord(EVENT, 1), leave(1000, func(0), depth)]
-    assert max(map(len, draw(records))) <= graph.MAX_INDENT + 100
-    assert max(map(len, trace_cmd(records))) <= graph.MAX_INDENT + 100
+    assert max(map(len, draw(records))) <= calls.MAX_INDENT + 100
+    assert max(map(len, trace_cmd(records))) <= calls.MAX_INDENT + 100
 
 
 @given(st.integers(0, 10**16))

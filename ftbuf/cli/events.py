@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ..trace import EventView
+from ..errors import FormatError
+from ..trace import EventView, Trace
 from .common import as_json, opened, say_damage
 
 NAME = "events"
@@ -17,11 +18,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-e", "--event", action="append", help="only this event (may be given several times)")
     parser.add_argument("--occurring", action="store_true", help="only events that do occur")
     parser.add_argument("--fields", action="store_true", help="also the fields: type, offset, size")
+    parser.add_argument("--check", action="store_true",
+                        help="only events whose print format cannot be understood, and why: they print their fields")
     parser.add_argument("--where", metavar="FILTER", help="count only records that match: 'prev_pid != 0'")
     parser.add_argument("--json", action="store_true", help="a JSON list")
 
 
 def run(options: argparse.Namespace) -> int:
+    return check(options) if options.check else show(options)
+
+
+def show(options: argparse.Namespace) -> int:
     with opened(options.file) as (whole, said):
         trace = whole.window(where=options.where)
         counts = trace.events
@@ -36,6 +43,35 @@ def run(options: argparse.Namespace) -> int:
             for field in row["fields"] if options.fields else ():
                 print(f"{'':>19}{field['offset']:>4} {field['size']:>4} {field['declaration']}")
         return int(bool(said))
+
+
+def check(options: argparse.Namespace) -> int:
+    with opened(options.file) as (trace, _):
+        names = options.event or list(trace.events if options.occurring else trace)
+        rows = []
+        for view in map(trace.__getitem__, names):
+            reason = why_not(trace, view)
+            if reason is not None:
+                rows.append({"system": view.system, "name": view.name, "reason": reason})
+        if options.json:
+            print(as_json(rows))
+            return 0
+        for row in rows:
+            print(f"{row['system']}:{row['name']}: {row['reason']}")
+        print(f"{len(names)} events, {len(rows)} of them with a print format that cannot be understood")
+        return 0
+
+
+def why_not(trace: Trace, view: EventView) -> str | None:
+    """Why an event's print format cannot be understood, in the first file that has it; None where it can."""
+    from ..report.texts import refusal
+
+    pair = view.system, view.name
+    recording = next(file for file in trace.recording.files if pair in file.format_index)
+    try:
+        return refusal(recording, recording.format(*pair))
+    except FormatError as error:
+        return f"the format itself: {error}"
 
 
 def describe(view: EventView, count: int) -> dict[str, Any]:

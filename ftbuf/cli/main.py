@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import __version__
 from ..errors import FilterError, FtbufError
+from .common import UsageError
 
 OK, DATA_ERROR, USAGE = 0, 1, 2
 COMMANDS = ("info", "events", "report", "stat", "check", "split", "convert")
@@ -47,9 +48,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader went away: nothing more to say, also not when the interpreter flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
-    except (FtbufError, OSError) as error:
+    except (FtbufError, OSError, UsageError) as error:
         print(f"ftbuf {options.command}: {error}", file=sys.stderr)
-        return USAGE if isinstance(error, FilterError) else DATA_ERROR
+        return USAGE if isinstance(error, (FilterError, UsageError)) else DATA_ERROR
     except KeyboardInterrupt:
         return 130
 

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..errors import FilterError, UnsupportedError
-from ..filters import Filter, all_of, any_of, events_named, parse, tasks_named
+from ..errors import FtbufError
 from ..report import tracecmd
 from ..report.columns import HARDIRQ, SOFTIRQ
-from ..report.extras import events_text, first_and_last_text, printk_text, stat_text, uname_text
-from ..report.render import KernelRequest, TraceCmdRequest, kernel_report, trace_cmd_report
-from ..report.together import report_together
+from ..report.render import TraceCmdRequest
+from ..report.texts import report_pieces
 from ..trace import Trace
-from .common import opened
+from .common import UsageError, opened
+
+if TYPE_CHECKING:
+    from ..filters import Filter
 
 NAME = "report"
 HELP = "print a recording as text, one line an event"
 CHUNK = 1 << 16
+CHOOSING = ("filters", "comm", "event", "no_irqs", "no_softirqs")  # options that choose records by a filter
+PROGRESS_EVERY = 0.5  # seconds
 
 
 def frequency(text: str) -> int:
@@ -53,7 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="OPTION",
         action="append",
         default=[],
-        help="kernel style: a trace option (NAME or noNAME); else an option of a plugin (fgraph:tailprint)",
+        help="kernel style: a trace option as in trace_options (sym-offset, norecord-tgid, latency-format, ...);"
+        " else an option of a plugin (fgraph:tailprint)",
     )
     _add_columns(parser)
     _add_times(parser)
@@ -136,36 +141,78 @@ def write_all(pieces: Iterable[bytes]) -> None:
     write = sys.stdout.buffer.write
     kept: list[bytes] = []
     size = 0
-    for piece in pieces:
-        kept.append(piece)
-        size += len(piece)
-        if size >= CHUNK:
-            write(b"".join(kept))
-            kept.clear()
-            size = 0
-    write(b"".join(kept))
+    with Progress() as progress:
+        for piece in pieces:
+            kept.append(piece)
+            size += len(piece)
+            if size >= CHUNK:
+                write(b"".join(kept))
+                progress.add(size)
+                kept.clear()
+                size = 0
+        write(b"".join(kept))
+
+
+class Progress:
+    """How much was written so far, on a line of the terminal; where there is none, or the text goes there, nothing."""
+
+    def __init__(self) -> None:
+        self._on = sys.stderr is not None and sys.stderr.isatty() and not sys.stdout.isatty()
+        self._size = 0
+        self._next = time.monotonic() + PROGRESS_EVERY
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def add(self, size: int) -> None:
+        self._size += size
+        if self._on and time.monotonic() >= self._next:
+            self._say(f"ftbuf report: {self._size / 1e6:.0f} MB of text")
+            self._next = time.monotonic() + PROGRESS_EVERY
+
+    def _say(self, text: str) -> None:
+        sys.stderr.write(f"\r{text}\x1b[K")  # and clear the rest of the line
+        sys.stderr.flush()
+
+    def __exit__(self, *exc: object) -> None:
+        if self._on:
+            self._say("")
 
 
 def report(trace: Trace, options: argparse.Namespace) -> Iterator[bytes]:
     """The text that was asked for."""
     trace = narrowed(trace, options)
-    several = len(trace.recording.files) > 1
     if options.style == "kernel":
-        if several:
-            raise UnsupportedError("the kernel's own layout is that of one recording: give its files one by one")
-        return kernel_report(trace, KernelRequest(options.buffer, tuple(options.options)))
+        from ..report.kernelreport import KernelRequest
+
+        try:
+            return report_pieces(trace, KernelRequest(options.buffer, tuple(options.options)))
+        except FtbufError:
+            raise
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+    if options.buffer:
+        raise UsageError("--buffer is for --style kernel")
     request = trace_cmd_request(trace, options)
+    return instead_of_events(trace, options, request) or report_pieces(trace, request)
+
+
+def instead_of_events(trace: Trace, options: argparse.Namespace, request: TraceCmdRequest) -> Iterator[bytes] | None:
+    """The table that was asked for; None: events."""
+    from ..report import extras
+
     if options.stat:
-        return stat_text(trace)
+        return extras.stat_text(trace)
     if options.uname:
-        return uname_text(trace)
+        return extras.uname_text(trace)
     if options.event_list:
-        return events_text(trace)
+        return extras.events_text(trace)
     if options.printk:
-        return printk_text(trace)
+        return extras.printk_text(trace)
     if options.first_event or options.last_event:
-        return first_and_last_text(trace, request, options.file[0], first=options.first_event, last=options.last_event)
-    return report_together(trace, request) if several else trace_cmd_report(trace, request)
+        return extras.first_and_last_text(trace, request, options.file[0], first=options.first_event,
+                                          last=options.last_event)
+    return None
 
 
 def trace_cmd_request(trace: Trace, options: argparse.Namespace) -> TraceCmdRequest:
@@ -198,12 +245,19 @@ def narrowed(trace: Trace, options: argparse.Namespace) -> Trace:
         trace = trace.window(cpus=number_list("--cpu", options.cpu), buffer=first)
     if options.pid:
         trace = trace.window(pids=number_list("--pid", options.pid))
-    chosen = chosen_filters(options)
-    return trace.filtered(all_of(chosen)) if chosen else trace
+    return filtered(trace, options) if any(getattr(options, name) for name in CHOOSING) else trace
+
+
+def filtered(trace: Trace, options: argparse.Namespace) -> Trace:
+    from ..filters import all_of  # the language is only brought in where it is used
+
+    return trace.filtered(all_of(chosen_filters(options)))
 
 
 def chosen_filters(options: argparse.Namespace) -> list[Filter]:
     """The options that choose records, as filters that must all match."""
+    from ..filters import any_of, events_named, parse, tasks_named
+
     wanted = [parse(text) for text, inverted in options.filters if not inverted]
     unwanted = [parse(text) for text, inverted in options.filters if inverted]
     chosen = [any_of(wanted)] if wanted else []
@@ -225,9 +279,9 @@ def number_list(name: str, text: str) -> list[int]:
     for part in text.split(","):
         first, _, last = part.partition("-")
         if not first.isdigit() or (last and not last.isdigit()):
-            raise FilterError(f"{name}: {text!r} is not a list of numbers such as 0,2-5")
+            raise UsageError(f"{name}: {text!r} is not a list of numbers such as 0,2-5")
         low, high = int(first), int(last or first)
         if not low <= high < low + (1 << 16):
-            raise FilterError(f"{name}: {part!r} is not a range")
+            raise UsageError(f"{name}: {part!r} is not a range")
         numbers += range(low, high + 1)
     return numbers

@@ -8,7 +8,7 @@ from typing import Literal
 from .. import _core
 from ..codegen import Scope
 from ..formats import EventFormat
-from ..lookups import text_tables
+from ..lookups import Lookups
 from ..printfmt import TRACE_CMD, Style
 from ..recording import UNKNOWN_EVENT, Recording
 from .kernelbodies import KernelOptions, compile_kernel_text
@@ -43,31 +43,32 @@ class EventTexts:
         self._order: Literal["big", "little"] = "big" if recording.container.big_endian else "little"
         self._style = style
         self._programs: dict[int, _core.Program] = {}  # by id() of the format, which the recording keeps
-        self._renderer = like.renderer if like is not None else _core.Renderer(self._tables())
+        self._lookups: Lookups = like._lookups if like is not None else self._make_lookups()
 
-    def _tables(self) -> _core.TextTables:
+    def _make_lookups(self) -> Lookups:
         recording = self._recording
-        strings, symbols = recording.printk_formats, recording.symbols
-        scope = self._scope(EventFormat("", "", -1, (), ""))
         cpus = max((stream.cpu for buffer in recording.buffers for stream in buffer.streams), default=0) + 1
-        return text_tables(symbols, strings, scope, self._style, recording.comms, cpus=min(cpus, _CPUS_MAX))
+        return Lookups(lambda: recording.symbols, lambda: recording.printk_formats,
+                       self._scope(EventFormat("", "", -1, (), "")), self._style, lambda: recording.comms,
+                       cpus=min(cpus, _CPUS_MAX))
 
     def _scope(self, fmt: EventFormat) -> Scope:
         recording = self._recording
         hz = _KERNEL_HZ if self._style.kernel else _TRACE_CMD_HZ
         return Scope(
-            fmt, recording.container.big_endian, recording.abi.long_size, address=recording.symbols.by_name, hz=hz
+            fmt, recording.container.big_endian, recording.abi.long_size, hz=hz,
+            address=lambda name: recording.symbols.by_name(name),
         )
 
     @property
     def renderer(self) -> _core.Renderer:
         """What runs the programs, with what it keeps between records."""
-        return self._renderer
+        return self._lookups.renderer
 
     def program(self, fmt: EventFormat) -> _core.Program:
         program = self._programs.get(id(fmt))
         if program is None:
-            program = self._programs[id(fmt)] = _core.Program(self._compile(self._scope(fmt)))
+            program = self._programs[id(fmt)] = self._lookups.program(self._compile(self._scope(fmt)))
         return program
 
     def __call__(self, record: LineRecord) -> bytes:
@@ -75,7 +76,7 @@ class EventTexts:
         fmt = record.format
         if fmt.name == UNKNOWN_EVENT:
             return self._unknown.replace(b"%d", b"%d" % int.from_bytes(record.payload[:2], self._order))
-        text = self._renderer.body(
+        text = self.renderer.body(
             self.program(fmt), record.payload, ts=record.ts, cpu=record.cpu, pid=record.pid, comm=record.comm
         )
         return text if isinstance(text, bytes) else b"[%s]\n" % text.encode()
@@ -87,9 +88,10 @@ def kernel_texts(
     release: tuple[int, int],
     *,
     messages_alone: bool = False,
+    title: bool = True,
     like: EventTexts | None = None,
 ) -> EventTexts:
-    """Bodies as the kernel prints them under these options, with their line ends."""
+    """Bodies as the kernel prints them under these options, with their line ends; after the event's ``title``."""
     chosen = KernelOptions(
         raw="raw" in options,
         hex="hex" in options,
@@ -99,6 +101,7 @@ def kernel_texts(
         sym_addr="sym-addr" in options,
         print_parent="print-parent" in options,
         printk_msg_only=messages_alone,
+        title=title,
         version=release,
     )
     unknown = b"%d ?\n" if {"raw", "hex"} & options.enabled else b"Unknown type %d\n"  # K:trace.c print_trace_line

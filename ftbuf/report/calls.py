@@ -14,10 +14,20 @@ from .record import LineRecord
 
 ENTRIES = frozenset(("funcgraph_entry", "fgraph_retaddr_entry"))
 EXIT = "funcgraph_exit"
+MAX_DEPTH = 50  # K:include/linux/ftrace.h FTRACE_RETFUNC_DEPTH
+MAX_INDENT = 2048  # blanks before a call: no kernel nests calls so deep, but a damaged record may say so
 PENDING = 100_000  # records that wait for the next one of another CPU
 
 _CODES = {(1, False): "B", (2, False): "H", (4, False): "I", (8, False): "Q",
           (1, True): "b", (2, True): "h", (4, True): "i", (8, True): "q"}  # fmt: skip
+
+
+_INDENTS = tuple(b"  " * depth for depth in range(MAX_DEPTH + 1))
+
+
+def indentation(depth: int) -> bytes:
+    """The blanks before a call of this depth."""
+    return _INDENTS[depth] if 0 <= depth <= MAX_DEPTH else b" " * min(2 * depth, MAX_INDENT)
 
 
 class Call(NamedTuple):

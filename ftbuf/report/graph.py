@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from .calls import Call, CallReader, with_leaves
+from .calls import MAX_DEPTH, Call, CallReader, indentation, with_leaves
 from .columns import LatencyColumns, mark
 from .kernel import Losses
 from .options import LATENCY_TRACERS, Options
@@ -13,8 +13,6 @@ from .record import LineRecord, Value
 from .symbols import Spelling
 
 PLAIN = frozenset(("function", "kernel_stack", "user_stack", "func_repeats"))  # never drawn as comments
-MAX_DEPTH = 50  # FTRACE_RETFUNC_DEPTH
-MAX_INDENT = 2048  # blanks before a call: no kernel nests calls so deep, but a damaged record may say so
 PROC_WIDTH = 14  # TRACE_GRAPH_PROCINFO_LENGTH
 COMM_CUT = 7
 MAX_ERRNO = 4095  # K:include/linux/err.h
@@ -86,14 +84,6 @@ def duration_text(ns: int) -> bytes:
     whole = b"%d" % (ns // 1000)
     digits = whole if len(whole) >= 7 else whole + (b".%03d" % (ns % 1000))[: 8 - len(whole)]
     return digits + b" us " + b" " * (8 - len(digits))
-
-
-_INDENTS = tuple(b"  " * depth for depth in range(MAX_DEPTH + 1))
-
-
-def indentation(depth: int) -> bytes:
-    """The blanks before a call of this depth."""
-    return _INDENTS[depth] if 0 <= depth <= MAX_DEPTH else b" " * min(2 * depth, MAX_INDENT)
 
 
 def proc_text(comm: bytes, pid: int) -> bytes:

@@ -32,6 +32,7 @@ class KernelOptions:
     sym_addr: bool = False
     print_parent: bool = True
     printk_msg_only: bool = False
+    title: bool = True  # the event's name before its text
     version: tuple[int, int] = (6, 12)  # of the kernel, from uname
 
     @property
@@ -44,24 +45,39 @@ def compile_kernel_text(scope: Scope, options: KernelOptions) -> bytes:
 
     Never fails: an event that cannot be understood is printed by its fields.
     """
-    event = scope.event
-    title = event.name.encode("utf-8", "surrogateescape") + b": "
     try:
-        if options.hex or options.raw:
-            return compile_print_fmt(scope, options.style, number_body(event, options))
-        if options.fields:
-            return compile_print_fmt(scope, options.style, fields_body(event), before=title[:-1], after=b"\n")
-        own = OWN.get(event.name) if event.system == "ftrace" else None
-        if own is not None:
-            return compile_print_fmt(scope, options.style, own(options))
-        text = syscall_body(event, options)
-        if text is not None:
-            return compile_print_fmt(scope, options.style, text, after=b"\n")
-        if event.system == "synthetic":
-            scope = replace(scope, event=_as_synthetic(event, scope, options))
-        return compile_print_fmt(scope, options.style, probe_body(event), before=title, after=b"\n")
+        return compile_understood(scope, options)
     except CompileError:
-        return compile_print_fmt(scope, options.style, fields_body(event), before=title[:-1], after=b"\n")
+        return _compile_fields(scope, options)
+
+
+def compile_understood(scope: Scope, options: KernelOptions) -> bytes:
+    """As compile_kernel_text, but what cannot be understood is a CompileError that says why."""
+    event = scope.event
+    if options.hex or options.raw:
+        return compile_print_fmt(scope, options.style, number_body(event, options))
+    if options.fields:
+        return _compile_fields(scope, options)
+    own = OWN.get(event.name) if event.system == "ftrace" else None
+    if own is not None:
+        return compile_print_fmt(scope, options.style, own(options))
+    text = syscall_body(event, options)
+    if text is not None:
+        return compile_print_fmt(scope, options.style, text, after=b"\n")
+    if event.system == "synthetic":
+        scope = replace(scope, event=_as_synthetic(event, scope, options))
+    return compile_print_fmt(scope, options.style, probe_body(event), before=_title(event, options), after=b"\n")
+
+
+def _compile_fields(scope: Scope, options: KernelOptions) -> bytes:
+    body = fields_body(scope.event)
+    if not options.title:
+        body = body.replace('" ', '"', 1)
+    return compile_print_fmt(scope, options.style, body, before=_title(scope.event, options).rstrip(), after=b"\n")
+
+
+def _title(event: EventFormat, options: KernelOptions) -> bytes:
+    return event.name.encode("utf-8", "surrogateescape") + b": " if options.title else b""
 
 
 # -- the kernel's own events: format strings end with the newline, where the kernel prints one

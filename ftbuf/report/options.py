@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ..table import near_names
+
 NANOSECOND_CLOCKS = frozenset(("local", "global", "perf", "mono", "mono_raw", "boot", "tai"))  # K:trace.c trace_clocks
 LATENCY_TRACERS = frozenset(("irqsoff", "preemptoff", "preemptirqsoff", "wakeup", "wakeup_rt", "wakeup_dl"))
 
@@ -25,6 +27,16 @@ DEFAULTS = (
     "funcgraph-duration",
     "funcgraph-irqs",
 )
+
+# Other options of trace_options that kernels have (Documentation/trace/ftrace.rst), of all tracers.
+OTHERS = (
+    "bin", "bitmask-list", "blk_cgname", "blk_cgroup", "blk_classic", "block", "copy_trace_marker", "disable_on_free",
+    "display-graph", "event-fork", "fields", "func-args", "func-no-repeats", "func_stack_trace", "funcgraph-abstime",
+    "funcgraph-args", "funcgraph-overrun", "funcgraph-proc", "funcgraph-retaddr", "funcgraph-retval",
+    "funcgraph-retval-hex", "funcgraph-tail", "function-fork", "graph-time", "hex", "latency-format", "pause-on-trace",
+    "printk-msg-only", "raw", "record-tgid", "sleep-time", "stacktrace", "sym-addr", "sym-offset", "sym-userobj",
+    "test_nop_accept", "test_nop_refuse", "trace_printk_dest", "userstacktrace", "verbose",
+)  # fmt: skip
 
 
 def parse_trace_options(text: bytes) -> dict[str, bool]:
@@ -76,9 +88,18 @@ class Options:
 def make_options(
     trace_options: bytes | None, current_tracer: bytes | None, clock: str, changes: Iterable[str] = ()
 ) -> Options:
-    """The options of a recording, with the user's changes (``-O name``, ``-O noname``) on top."""
+    """The options of a recording, with the user's changes (``-O name``, ``-O noname``) on top.
+
+    Raises
+    ------
+    ValueError
+        No kernel has such an option; the message lists near names.
+    """
     options = parse_trace_options(trace_options or b"")
+    known = [*DEFAULTS, *OTHERS, *options]
     for word in changes:
+        if word.removeprefix("no") not in known:
+            raise ValueError(near_names("trace option", word, known))
         change(options, word)
     tracer = (current_tracer or b"").strip().decode("utf-8", "replace") or "nop"
     return Options(tracer, frozenset(name for name, on in options.items() if on), clock)

@@ -1,185 +1,22 @@
-"""A whole report: which layout, which records, in which order."""
+"""A whole report in trace-cmd's style: which clock, which records, in which order."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ..clock import Correction
 from ..recording import Recording
-from . import blk, calls, graph, kernel, latency, tracecmd
-from .banner import Facts, banner
-from .bodies import EventTexts, kernel_texts, trace_cmd_texts
-from .columns import kernel_columns, kernel_release, trace_cmd_columns
-from .lineplan import Body, LinePlan, line_printer
+from . import calls, tracecmd
+from .bodies import trace_cmd_texts
+from .columns import trace_cmd_columns
 from .lines import Names, lines
-from .options import LATENCY_TRACERS, Options, make_options
-from .record import LineRecord
 from .symbols import Spelling
 from .writer import can_write, written
 
 if TYPE_CHECKING:
     from ..trace import Trace
-
-
-# -- the kernel's own text ---------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class KernelRequest:
-    """What a report in the kernel's style shows."""
-
-    buffer: str = ""  # "main", "snapshot"; "": as the tracer does
-    options: tuple[str, ...] = ()  # -O
-
-
-def kernel_report(trace: Trace, request: KernelRequest) -> Iterator[bytes]:
-    """What the kernel's ``trace`` file would show."""
-    recording = trace.recording
-    if recording.container.text is not None:
-        yield recording.container.text
-        return
-    clock = recording.buffers[0].clock if recording.buffers else "local"
-    file = recording.container.tracing_file
-    options = make_options(file("trace_options"), file("current_tracer"), clock, request.options)
-    wants_snapshot = request.buffer == "snapshot" or (not request.buffer and options.tracer in LATENCY_TRACERS)
-    snapshot = trace.snapshot if wants_snapshot else None
-    if snapshot is not None:
-        trace = snapshot
-    elif len(recording.buffers) > 1:  # an instance has a trace file of its own
-        trace = trace.window(buffer=recording.buffers[0].name)
-    yield from _Kernel(trace, options, is_snapshot=snapshot is not None).lines()
-
-
-class _Kernel:
-    def __init__(self, trace: Trace, options: Options, *, is_snapshot: bool) -> None:
-        self._trace, self._options, self._is_snapshot = trace, options, is_snapshot
-        recording = self._recording = trace.recording
-        self._uname = recording.container.uname
-        self._release = kernel_release(self._uname)
-        self._columns = kernel_columns(self._release)
-        long_size = recording.abi.long_size
-        self._spell = Spelling(recording.symbols, long_size, "sym-offset" in options, "sym-addr" in options)
-        self._names = Names(recording.comms, recording.tgids, kernel=True)
-        self._alone = kernel.messages_alone(options)
-        self._texts = kernel_texts(recording, options, self._release, messages_alone=self._alone)
-        self._body: Body = self._texts
-        if options.tracer == "blk" and (options.blk_classic or not {"raw", "hex"} & options.enabled):
-            big_endian = recording.container.big_endian
-            comm = self._names.comm
-            self._body = blk.printer(comm, classic=options.blk_classic, big_endian=big_endian, other=self._texts)
-
-    def lines(self) -> Iterator[bytes]:
-        options = self._options
-        records: Iterable[LineRecord] = lines(self._trace, self._names)
-        entries, overrun = self._counts()
-        facts = Facts(self._uname, self._cpus, entries, entries + overrun, max(self._cpus - 1, 0))
-        start = 0
-        is_section = options.tracer in LATENCY_TRACERS
-        if is_section:
-            big_endian = self._recording.container.big_endian
-            section = latency.longest_section(
-                options.tracer, list(records), self._max_latency, self._spell, big_endian=big_endian
-            )
-            records, start = section.records, section.start
-            facts = self._section_facts(facts, section)
-        elif options.latency:
-            records, start = _with_start(records)
-        flags = graph.graph_flags(options) if options.draws_graph else None
-        yield from banner(options, facts, flags)
-        plan = kernel.line_plan(options, self._columns, start)
-        if flags is not None:
-            yield from self._graph(flags, plan, start).draw(records)
-            return
-        limit = kernel.line_limit(self._recording.abi.long_size, self._release)
-        printer = kernel.plain_printer(plan, self._body, options, kernel.Annotator(options, overrun > 0), limit)
-        if is_section or self._body is not self._texts or not can_write(plan, self._trace):
-            yield from kernel.plain_lines(records, printer)
-            return
-        yield from written(self._trace, self._names, plan, self._printer_of, self._texts.renderer, printer, limit)
-
-    def _printer_of(self, pair: tuple[str, str]) -> EventTexts | None:
-        """What prints an event's body; None where its lines have no columns."""
-        is_alone = self._alone and pair[0] == "ftrace" and pair[1] in kernel.MESSAGES
-        return None if is_alone else self._texts
-
-    def _graph(self, flags: graph.GraphFlags, plan: LinePlan, start: int) -> graph.Graph:
-        plain = line_printer(plan, self._body)
-        options = replace(self._options, enabled=self._options.enabled - {"raw", "hex"})
-        return graph.Graph(
-            flags,
-            self._columns,
-            self._spell,
-            self._names.comm,
-            kernel_texts(self._recording, options, self._release, messages_alone=True, like=self._texts),
-            lambda r: plain(r, r.ts, 0),
-            big_endian=self._recording.container.big_endian,
-            cpus=self._cpus,
-            start=start,
-            irq_entry=graph.irq_entry_range(self._recording.symbols.by_name),
-        )
-
-    @property
-    def _cpus(self) -> int:
-        """How many CPUs the kernel had: those that have files, at least."""
-        cpus = {s.cpu for b in self._recording.buffers for s in b.streams}
-        cpus |= {cpu for b in self._recording.container.buffers for cpu in b.stats}
-        return max(cpus, default=0) + 1
-
-    def _counts(self) -> tuple[int, int]:
-        """(records in the buffer, records overwritten)."""
-        entries = sum(self._trace.events.values()) + self._trace.unknown_events
-        if self._is_snapshot:
-            return entries, 0
-        overrun = 0
-        for buffer in self._recording.buffers:
-            for text in buffer.stats.values():
-                overrun += sum(
-                    int(line.split()[1])
-                    for line in text.splitlines()
-                    if line.startswith(b"overrun:") and line.split()[1:2] and line.split()[1].isdigit()
-                )
-        return entries, overrun
-
-    @property
-    def _max_latency(self) -> int:
-        text = (self._recording.container.tracing_file("tracing_max_latency") or b"").strip()
-        return int(text) if text.isdigit() else 0
-
-    def _section_facts(self, facts: Facts, section: latency.Section) -> Facts:
-        count = len(section.records)
-        task = self._names.comm(section.task).decode("utf-8", "surrogateescape")
-        return replace(
-            facts,
-            entries=count,
-            written=count,
-            cpu=section.cpu,
-            max_latency=self._max_latency,
-            task=task,
-            pid=section.task,
-            policy=section.policy,
-            rt_prio=section.rt_prio,
-            started_at=section.started_at,
-            ended_at=section.ended_at,
-        )
-
-
-def _with_start(records: Iterable[LineRecord]) -> tuple[Iterable[LineRecord], int]:
-    """The records, and the time of the first: when the buffer was last emptied is not in a recording."""
-    iterator = iter(records)
-    first = next(iterator, None)
-    if first is None:
-        return (), 0
-
-    def again() -> Iterator[LineRecord]:
-        yield first
-        yield from iterator
-
-    return again(), first.ts
-
-
-# -- trace-cmd's text ---------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +43,7 @@ def with_clock(trace: Trace, request: TraceCmdRequest) -> tuple[Trace, tracecmd.
         correction = replace(correction, mult=0, shift=0, hz=request.ts2secs)
     if request.ts_offset and not request.raw_ts:
         correction = replace(correction, offset=correction.offset + request.ts_offset)
-    clock = recording.buffers[0].clock if recording.buffers else "local"
-    seconds = not request.raw_ts and (clock in tracecmd.SECONDS_CLOCKS or correction.mult != 0 or correction.hz != 0)
+    seconds = not request.raw_ts and counts_seconds(recording, correction)
     if request.align_ts:
         first = Trace(
             Recording(recording.container, recording.buffers, correction), trace.selection, errors="skip"
@@ -215,6 +51,12 @@ def with_clock(trace: Trace, request: TraceCmdRequest) -> tuple[Trace, tracecmd.
         correction = replace(correction, offset=correction.offset - (first or 0))
     corrected = Recording(recording.container, recording.buffers, correction)
     return Trace(corrected, trace.selection, errors=trace.errors), replace(request.options, seconds=seconds)
+
+
+def counts_seconds(recording: Recording, correction: Correction) -> bool:
+    """Whether times of a recording are seconds under a correction; else they are numbers."""
+    clock = recording.buffers[0].clock if recording.buffers else "local"
+    return clock in tracecmd.SECONDS_CLOCKS or correction.mult != 0 or correction.hz != 0
 
 
 def trace_cmd_report(trace: Trace, request: TraceCmdRequest) -> Iterator[bytes]:
@@ -228,15 +70,10 @@ def trace_cmd_report(trace: Trace, request: TraceCmdRequest) -> Iterator[bytes]:
     recording = trace.recording
     names = Names(recording.comms, recording.tgids, kernel=False)
     texts = trace_cmd_texts(recording, plugins=request.plugins, is_raw=options.is_raw)
-    spell = Spelling(recording.symbols, recording.abi.long_size, trace_cmd=True)
-    graphs = (
-        tracecmd.GraphBodies(options, spell, calls.CallReader(big_endian=recording.container.big_endian))
-        if request.plugins and not options.raw
-        else None
-    )
+    graphs = graph_bodies(recording, options) if request.plugins and not options.raw and draws_calls(trace) else None
     plan = tracecmd.line_plan(options, trace_cmd_columns(), buffers=[b.name for b in recording.buffers] or [""])
     printer = tracecmd.Lines(options, plan, texts, graphs)
-    if can_write(plan, trace) and not (graphs and draws_calls(trace)):
+    if can_write(plan, trace) and graphs is None:
         yield from written(
             trace,
             names,
@@ -247,6 +84,12 @@ def trace_cmd_report(trace: Trace, request: TraceCmdRequest) -> Iterator[bytes]:
         )
         return
     yield from printer.print(lines(trace, names))
+
+
+def graph_bodies(recording: Recording, options: tracecmd.Options) -> tracecmd.GraphBodies:
+    """What draws calls."""
+    spell = Spelling(recording.symbols, recording.abi.long_size, trace_cmd=True)
+    return tracecmd.GraphBodies(options, spell, calls.CallReader(big_endian=recording.container.big_endian))
 
 
 def draws_calls(trace: Trace) -> bool:

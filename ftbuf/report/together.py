@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 from ..opening import clock_change
 from ..recording import Recording
-from . import calls, tracecmd
+from . import tracecmd
 from .bodies import trace_cmd_texts
 from .columns import trace_cmd_columns
 from .lines import Line, Names
 from .record import LineRecord
-from .render import TraceCmdRequest, cpu_count
-from .symbols import Spelling
+from .render import TraceCmdRequest, counts_seconds, cpu_count, graph_bodies
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -30,12 +29,7 @@ def report_together(trace: Trace, request: TraceCmdRequest) -> Iterator[bytes]:
     recording = trace.recording
     printers = [trace_cmd_texts(f, plugins=request.plugins, is_raw=options.is_raw) for f in recording.files]
     texts = per_file(recording, printers)
-    spell = Spelling(recording.symbols, recording.abi.long_size, trace_cmd=True)
-    graphs = (
-        tracecmd.GraphBodies(options, spell, calls.CallReader(big_endian=recording.container.big_endian))
-        if request.plugins and not options.raw
-        else None
-    )
+    graphs = graph_bodies(recording, options) if request.plugins and not options.raw else None
     plan = tracecmd.line_plan(options, trace_cmd_columns(), buffers=[b.name for b in recording.buffers])
     records = trace.objects(Line, lambda file: Names(file.comms, file.tgids, kernel=False))
     yield from tracecmd.Lines(options, plan, texts, graphs).print(records)
@@ -47,8 +41,7 @@ def on_clock(trace: Trace, request: TraceCmdRequest) -> tuple[Trace, tracecmd.Op
 
     change = clock_change(request.raw_ts, request.ts2secs or None, 0 if request.raw_ts else request.ts_offset)
     recording = trace.recording.corrected(change)
-    correction, clock = change(trace.recording.correction), trace.recording.buffers[0].clock
-    seconds = not request.raw_ts and (clock in tracecmd.SECONDS_CLOCKS or correction.mult != 0 or correction.hz != 0)
+    seconds = not request.raw_ts and counts_seconds(trace.recording, change(trace.recording.correction))
     if request.align_ts:
         first = Trace(recording, trace.selection, errors="skip").start or 0
         recording = recording.corrected(lambda own: replace(own, offset=own.offset - first))

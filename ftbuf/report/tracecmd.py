@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from .calls import Call, CallReader, with_returns
+from .calls import Call, CallReader, indentation, with_returns
 from .columns import LatencyColumns
-from .graph import indentation
 from .lineplan import Column, LinePlan, Op, line_printer, literal
 from .record import LineRecord
 from .symbols import Spelling
@@ -152,12 +151,22 @@ class Lines:
             yield line(record, previous, index)
             previous = record.ts
 
+    def alone(self, record: LineRecord) -> bytes:
+        """The line of a record whose neighbours are not known."""
+        call = None if self._graph is None else self._graph.read(record)
+        self._show(record, call, None)
+        return self._line(record, record.ts, 0)
+
+    def _show(self, record: LineRecord, call: Call | None, leaf: Call | None) -> None:
+        """Make the text of a call that is drawn ready for the record's line."""
+        self._drawn = None
+        if call is not None and self._graph is not None and not self._options.is_raw(record.format.name):
+            self._drawn = self._graph.entry(call, leaf) if call.is_entry else self._graph.exit(call)
+
     def _draw(self, records: Iterable[LineRecord], graph: GraphBodies) -> Iterator[LineRecord]:
         """The records that have a line of their own; ``_drawn`` is the text of each that is a call."""
         for record, call, leaf in with_returns(records, graph.read):
-            self._drawn = None
-            if call is not None and not self._options.is_raw(record.format.name):
-                self._drawn = graph.entry(call, leaf) if call.is_entry else graph.exit(call)
+            self._show(record, call, leaf)
             yield record
 
     def _body(self, record: LineRecord) -> bytes:

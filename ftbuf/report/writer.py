@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import _core
+from ..engine import Judge
 from ..plan import PID_LIMIT
 from ..recording import Recording
 from .bodies import EventTexts
@@ -51,16 +52,38 @@ def written(
     fallback: Fallback,
     max_line: int = 0,
 ) -> Iterator[bytes]:
-    """Text in pieces of some lines. ``texts``: what prints the body of an event; None: only the fallback can."""
+    """Text in pieces of some lines."""
+    writer, judge = line_writer(trace, names, plan, texts, renderer, fallback, max_line)
+    yield from writer
+    judge.finish()
+
+
+def line_writer(
+    trace: Trace,
+    names: Names,
+    plan: LinePlan,
+    texts: Callable[[tuple[str, str]], EventTexts | None],
+    renderer: _core.Renderer,
+    fallback: Fallback,
+    max_line: int = 0,
+    events: Sequence[str] | None = None,
+) -> tuple[_core.LineWriter, Judge]:
+    """What writes lines, and the judge to call at their end.
+
+    Parameters
+    ----------
+    texts : function
+        What prints the body of an event; None: only the fallback can.
+    """
     recording: Recording = trace.recording
-    records, judge, slots = trace.reader(Line, lambda file: names)
+    records, judge, slots = trace.reader(Line, lambda file: names, events)
 
     def program(slot: int) -> Any:
         pair = slots[slot][1]
         printer = texts(pair) if pair is not None else None
         return None if pair is None or printer is None else printer.program(recording.format(*pair))
 
-    yield from _core.LineWriter(
+    writer = _core.LineWriter(
         records,
         renderer,
         [(int(c.op), c.width, c.text) for c in plan.columns],
@@ -77,7 +100,7 @@ def written(
         start=plan.start,
         max_line=max_line,
     )
-    judge.finish()
+    return writer, judge
 
 
 def comm_table(names: Names) -> tuple[np.ndarray, list[bytes]]:
