@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ftbuf.analysis.stats import LOOKUP_LIMIT, Keys, Samples, bucket_bounds, buckets_of
-from ftbuf.analysis.tables import rows_of, stacked, table
+from ftbuf.analysis.tables import beside, rows_of, stacked, table
 from ftbuf.cli.tables import (
     Column,
     microseconds,
@@ -54,6 +54,15 @@ def test_rows_and_stacks():
     assert rows_of(made, made["n"] > 1)["n"].tolist() == [3, 2]
     assert stacked([made, rows_of(made, np.array([0]))])["name"].tolist() == ["c", "a", "b", "c"]
     assert stacked([made]) is made
+
+
+def test_tables_side_by_side():
+    a = table({"comm": ["x", "y"], "count": [1, 2], "max": [7, 8]})
+    b = table({"comm": ["z", "y"], "count": [5, 6], "max": [9, 10]})
+    both = beside(a, b, "comm", ["count", "max"])
+    assert [both[n].tolist() for n in ("comm", "count_a", "count_b")] == [["x", "y", "z"], [1, 2, 0], [0, 6, 5]]
+    np.testing.assert_array_equal(both["max_b"], [math.nan, 10, 9])
+    assert beside(rows_of(a, np.zeros(0, int)), b, "comm", ["count"])["count_b"].tolist() == [5, 6]
 
 
 @given(st.lists(st.lists(st.one_of(st.integers(0, 50), st.integers(-(1 << 63), (1 << 63) - 1)), max_size=20), max_size=5))

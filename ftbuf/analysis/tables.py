@@ -76,3 +76,20 @@ def stacked(tables: Sequence[Table]) -> Table:
         return tables[0]
     names = tables[0].column_names
     return Table([{name: part.column(name) for name in names} for part in tables], names)
+
+
+def beside(a: Table, b: Table, key: str, columns: Sequence[str], counts: Sequence[str] = ("count",)) -> Table:
+    """Two tables side by side: one row for each key of either, ``NAME_a`` and ``NAME_b`` of each column.
+
+    The rows of ``a`` come first, in its order, then those that only ``b`` has. What a table lacks is NaN; of ``counts`` 0.
+    """
+    place = {value: row for row, value in enumerate(a[key].tolist())}
+    to_b = np.array([place.setdefault(value, len(place)) for value in b[key].tolist()], np.int64)
+    to_a = np.arange(a.num_rows)
+    out: dict[str, Any] = {key: list(place)}
+    for name in columns:
+        for suffix, of, to in (("a", a, to_a), ("b", b, to_b)):
+            values = np.zeros(len(place), np.int64) if name in counts else np.full(len(place), np.nan)
+            values[to] = of[name]
+            out[f"{name}_{suffix}"] = values
+    return table(out)

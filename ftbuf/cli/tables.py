@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..table import Encoded, Table
+from ..trace import Trace
 from .common import as_json
 
 
@@ -18,6 +19,22 @@ class Column:
 
     title: str = ""
     text: Callable[[Any], str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """How times are shown: a duration's unit and text, and the text of a time stamp."""
+
+    unit: str
+    duration: Callable[[Any], str]
+    time: Callable[[Any], str]
+
+
+def clock_of(trace: Trace) -> Clock:
+    """Microseconds and seconds where the trace counts ns, else its own ticks."""
+    if trace.info["clock_unit"] == "ns":
+        return Clock("us", microseconds, seconds)
+    return Clock("ticks", plain_text, str)
 
 
 def microseconds(ns: Any) -> str:

@@ -1,0 +1,58 @@
+"""The scheduler's events as analyses need them: which buffer to look at, which fields there are, what a state means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from ..errors import EventNotFoundError
+from ..formats import EventFormat
+from ..trace import Trace
+
+SWITCH, WAKING, WAKEUP, WAKEUP_NEW = "sched:sched_switch", "sched:sched_waking", "sched:sched_wakeup", "sched:sched_wakeup_new"
+_STATE = re.compile(r'\{\s*(0x[0-9a-fA-F]+|\d+)[uUlL]*\s*,\s*"(\w+)"\s*\}')
+USUAL_STATES = {1: "S", 2: "D", 4: "T", 8: "t", 16: "X", 32: "Z", 64: "P", 128: "I"}  # K:include/linux/sched.h, since 4.14
+ENDED = frozenset("XxZ")
+
+
+def task_states(switch: EventFormat) -> dict[int, str]:
+    """Bit of ``prev_state`` -> its letter, as the print format of this kernel's sched_switch has them.
+
+    A task whose state has none of these bits can run: it was switched out while it could have gone on.
+    """
+    found = {int(bit, 0): letter for bit, letter in _STATE.findall(switch.print_fmt) if int(bit, 0)}
+    return found or USUAL_STATES
+
+
+def sleep_mask(switch: EventFormat) -> int:
+    """The bits of ``prev_state`` that a task which sleeps has; one that ends has others."""
+    mask = 0
+    for bit, letter in task_states(switch).items():
+        mask |= 0 if letter in ENDED else bit
+    return mask
+
+
+def one_buffer(trace: Trace, events: Iterable[str]) -> Trace:
+    """The view, narrowed to one buffer where it has several: the first in which one of the events occurs.
+
+    Buffers can hold the same events twice (instances), or those of different machines (merged files).
+    """
+    if trace.selection.buffer is not None or len(trace.buffers) < 2:
+        return trace
+    names = set(events)
+    for buffer in trace.buffers:
+        view = trace.window(buffer=buffer)
+        if names & {f"{trace[key].system}:{trace[key].name}" for key in view.events}:
+            return view
+    return trace
+
+
+def occurring(trace: Trace, events: Sequence[str]) -> list[str]:
+    """Those of the events that the trace has records of."""
+    return [name for name in events if name in trace and len(trace[name])]
+
+
+def require_events(trace: Trace, events: Sequence[str], what: str) -> None:
+    """Raise where the recording cannot hold any of the events."""
+    if not any(name in trace for name in events):
+        raise EventNotFoundError(f"{what} needs the event {' or '.join(events)}, which the recording does not have")

@@ -1,0 +1,254 @@
+"""Wakeup latency: from the moment a task is woken to the switch that runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..arguments import check_ints
+from ..plan import UNKNOWN_COMM
+from ..table import Encoded, Table
+from ..trace import Trace
+from .gaps import Gaps
+from .sched import SWITCH, WAKEUP, WAKEUP_NEW, WAKING, occurring, one_buffer, require_events, sleep_mask
+from .stats import PERCENTILES, Keys, Samples
+from .tables import rows_of, stacked, table
+from .wakeupmatch import Matcher, Matches, Rows, step_rows
+
+WORST = 20
+KEYS = {"task": "pid", "comm": "name", "cpu": "cpu", "prio": "prio"}  # of a row in the table: the column of Matches
+STEP = "64 MB"
+
+
+@dataclass(frozen=True, slots=True)
+class WakeupLatency:
+    """What ``wakeup_latency`` found. Times in ns.
+
+    Attributes
+    ----------
+    by : str
+        What a row of ``table`` is: "task", "comm", "cpu" or "prio".
+    event : str
+        The event that wakeups were taken from.
+    table : Table
+        For tasks ``pid``, the last ``comm`` and ``prio`` as the kernel counts it (below 100: real time, -1: deadline),
+        else ``comm``, ``cpu`` or ``prio`` alone; ``count``, ``min``, ``last``, ``mean``, ``max`` and percentiles of the latencies;
+        ``migrated``: ran on another CPU than the one that it was last on; ``repeated``: woken again before it ran;
+        ``lost``: latencies that are not counted, because records were lost inside. Tasks and names: most time first.
+    worst : Table
+        The longest latencies: ``latency``, ``woken_at``, ``ran_at``, ``pid``, ``comm``, ``prio``, ``cpu`` (it ran on),
+        ``waker_pid``, ``waker_cpu``, ``from_cpu`` (-1: not known).
+    open : Table
+        Tasks that were woken, and no switch to them came: ``pid``, ``comm``, ``woken_at``, ``waited`` (until the end of
+        the trace), ``waker_pid``, ``waker_cpu``.
+    running : int
+        Wakeups of tasks that were running at that time: they end no wait and are left out.
+    """
+
+    by: str
+    event: str
+    table: Table
+    worst: Table
+    open: Table
+    running: int
+
+
+def wakeup_latency(trace: Trace, *, by: str = "task", event: str | None = None, cpus: Iterable[int] | None = None,
+                   percentiles: Sequence[float] = PERCENTILES, worst: int = WORST) -> WakeupLatency:
+    """How long tasks waited from their wakeup to the switch that ran them.
+
+    Rules:
+
+    - A latency begins with the first wakeup since the task was last switched out, and ends with the next switch to it.
+      Wakeups that follow before it runs are counted (``repeated``), and change nothing.
+    - A wakeup of a task that is running ends no wait and is left out (``running``); but where the task then goes to sleep,
+      and runs again without another wakeup, it was woken on its way to sleep, and the latency begins with the last
+      wakeup of that kind.
+    - A switch back to a task that was only preempted, and not woken since, is no wakeup.
+    - A new task's first wakeup (``sched_wakeup_new``) counts as a wakeup.
+    - Where records were lost on any CPU inside of a latency, or a task was switched to twice with no switch away from it,
+      it is counted as ``lost`` alone.
+    - Of events at the same time a wakeup comes first. Times that step back count as 0.
+    - The idle task (pid 0) is never woken. Of a trace with several buffers the first one that has switches is looked at:
+      choose another by ``trace.window(buffer=...)``.
+
+    Parameters
+    ----------
+    trace : Trace
+        Choose times by ``trace.window(start, end)``; not CPUs or tasks: a wakeup may be recorded on any CPU.
+    by : {"task", "comm", "cpu", "prio"}
+        Rows of the table: tasks, names of tasks, CPUs that tasks ran on, priorities as the kernel counts them.
+    event : str, optional
+        Take wakeups from this event; None: sched_waking (when the waker asked for it) if it was recorded, else
+        sched_wakeup (when the task was put on a run queue).
+    cpus : collection of int, optional
+        Only latencies of tasks that ran on these CPUs then.
+    percentiles : list of float
+        Columns ``p50`` and so on: by nearest rank, less than 1 % above the real value.
+    worst : int
+        How many of the longest latencies to list.
+
+    Returns
+    -------
+    WakeupLatency
+
+    Raises
+    ------
+    EventNotFoundError
+        The recording cannot hold the events.
+    """
+    if by not in KEYS:
+        raise ValueError(f"by is one of {', '.join(map(repr, KEYS))}, not {by!r}")
+    require_events(trace, [SWITCH], "wakeup latency")
+    require_events(trace, [event] if event is not None else [WAKING, WAKEUP], "wakeup latency")
+    trace = one_buffer(trace, [SWITCH])
+    wakeups = chosen_events(trace, event)
+    found = _Sums(by, cpus if cpus is None else check_ints("cpus", cpus), worst, Gaps(trace))
+    matcher = Matcher()
+    view = trace[SWITCH]
+    names = [trace[name].key for name in wakeups]
+    asleep = sleep_mask(view.format)
+    for step in trace.iterate([*names, view.key], _columns(trace, [*wakeups, SWITCH]), step_size=STEP):
+        switches = step[view.key]
+        numbers = found.know(matcher.keys, switches)
+        found.add(matcher.match(step_rows([step[n] for n in names], switches, numbers, asleep)))
+    return found.result(trace, wakeups[0] if wakeups else WAKING, matcher, percentiles)
+
+
+def chosen_events(trace: Trace, event: str | None) -> list[str]:
+    first = [event] if event is not None else occurring(trace, [WAKING])[:1] or occurring(trace, [WAKEUP])
+    return [*first, *(name for name in occurring(trace, [WAKEUP_NEW]) if name not in first)]
+
+
+WORST_COLUMNS = ("latency", "woken_at", "ran_at", "pid", "comm", "prio", "cpu", "waker_pid", "waker_cpu", "from_cpu")
+WANTED = ("common_ts", "common_cpu", "common_pid", "pid", "success", "target_cpu")
+SWITCH_WANTED = ("common_ts", "common_cpu", "prev_pid", "prev_state", "next_pid", "next_prio", "next_comm")
+
+
+def _columns(trace: Trace, events: Sequence[str]) -> dict[str, list[str]]:
+    """What to decode of each event, as far as this kernel's format has it; pids it must have."""
+    out = {}
+    for name in events:
+        view = trace[name]
+        is_switch = view.name == "sched_switch"
+        has = set(view.columns) | ({"prev_pid", "next_pid"} if is_switch else {"pid"})
+        out[view.key] = [c for c in (SWITCH_WANTED if is_switch else WANTED) if c in has]
+    return out
+
+
+@dataclass
+class _Sums:
+    """The results so far."""
+
+    by: str
+    cpus: list[int] | None
+    most: int
+    gaps: Gaps
+    keys: Keys = field(default_factory=Keys)
+    samples: Samples = field(default_factory=Samples)
+    counts: dict[str, np.ndarray] = field(default_factory=dict)
+    names: dict[str, int] = field(default_factory=dict)  # of tasks -> their numbers
+    comms: dict[int, str] = field(default_factory=dict)  # pid -> the last name
+    prios: dict[int, int] = field(default_factory=dict)  # likewise
+    worst: Table | None = None
+
+    def know(self, tasks: Keys, switches: Table) -> np.ndarray:
+        """Look at names and priorities of tasks that are switched to; the number of each row's name."""
+        pids, comms = switches["next_pid"], next_comms(switches)
+        last = np.full(len(tasks) + len(pids), -1)
+        last[tasks.groups(pids)] = np.arange(len(pids))
+        rows = last[last >= 0]
+        running = pids[rows].tolist()
+        self.comms.update(zip(running, comms.taken(rows).to_numpy().tolist(), strict=True))
+        if "next_prio" in switches:
+            self.prios.update(zip(running, switches["next_prio"][rows].tolist(), strict=True))
+        numbers = np.array([self.names.setdefault(name, len(self.names)) for name in comms.strings], np.int32)
+        return numbers[comms.codes] if len(numbers) else comms.codes
+
+    def add(self, found: Matches) -> None:
+        if self.cpus is not None:
+            found = found.taken(np.isin(found.cpu, self.cpus))
+        lost = found.broken | self.gaps.touch(found.woken, found.ran)
+        groups = self.keys.groups(getattr(found, KEYS[self.by]))
+        self.count("lost", groups[lost])
+        whole, groups = found.taken(~lost), groups[~lost]
+        self.samples.add(groups, whole.ran - whole.woken)
+        self.samples.grow(len(self.keys))
+        self.count("migrated", groups[(whole.from_cpu >= 0) & (whole.from_cpu != whole.cpu)])
+        self.count("repeated", groups, whole.repeated)
+        self.keep_worst(whole)
+
+    def count(self, name: str, groups: np.ndarray, by: Any = 1) -> None:
+        old = self.counts.get(name, np.zeros(0, np.int64))
+        new = np.zeros(len(self.keys), np.int64)
+        new[: len(old)] = old
+        np.add.at(new, groups, by)
+        self.counts[name] = new
+
+    def keep_worst(self, found: Matches) -> None:
+        latency = np.maximum(found.ran - found.woken, 0)
+        if 0 < self.most < len(latency):
+            rows = np.flatnonzero(latency >= np.partition(latency, -self.most)[-self.most])
+            found, latency = found.taken(rows), latency[rows]
+        new = table({"latency": latency, "woken_at": found.woken, "ran_at": found.ran, "pid": found.pid,
+                     "name": found.name, "prio": found.prio, "cpu": found.cpu, "waker_pid": found.waker,
+                     "waker_cpu": found.waker_cpu, "from_cpu": found.from_cpu})
+        both = new if self.worst is None else stacked([self.worst, new])
+        order = np.lexsort((both["woken_at"], -both["latency"]))
+        self.worst = rows_of(both, order[: self.most])
+
+    # ---- results ----
+
+    def result(self, trace: Trace, event: str, matcher: Matcher, percentiles: Sequence[float]) -> WakeupLatency:
+        if self.worst is None:
+            self.add(Matches.none())
+        return WakeupLatency(self.by, event, self.table(trace, percentiles), self.worst_table(),
+                             self.open(trace, matcher.waiting()), matcher.running)
+
+    def table(self, trace: Trace, percentiles: Sequence[float]) -> Table:
+        samples, keys = self.samples, self.keys.values
+        columns: dict[str, Any]
+        if self.by == "task":
+            pids = keys.tolist()
+            prios = np.array([self.prios.get(pid, 0) for pid in pids], np.int64)
+            columns = {"pid": keys.astype(np.int64), "comm": self.comms_of(trace, pids), "prio": prios}
+        elif self.by == "comm":
+            columns = {"comm": self.named(keys)}
+        else:
+            columns = {self.by: keys.astype(np.int64)}
+        columns |= {"count": samples.count, "min": samples.least, "last": samples.last, "mean": samples.mean,
+                    "max": samples.max, **samples.percentiles(percentiles)}
+        columns |= {name: self.counts.get(name, np.zeros(0, np.int64)) for name in ("migrated", "repeated", "lost")}
+        order = np.lexsort((keys, -samples.total)) if self.by in ("task", "comm") else np.argsort(keys)
+        return rows_of(table(columns), order)
+
+    def named(self, numbers: np.ndarray) -> Encoded:
+        return Encoded(numbers.astype(np.int32), list(self.names))
+
+    def comms_of(self, trace: Trace, pids: Iterable[int]) -> list[str]:
+        return [self.comms[pid] if pid in self.comms else trace.comms[pid] for pid in pids]
+
+    def worst_table(self) -> Table:
+        worst = self.worst if self.worst is not None else table({})
+        columns = {name: worst.column(name) for name in worst}
+        columns["comm"] = self.named(worst["name"])
+        return Table([columns], WORST_COLUMNS)
+
+    def open(self, trace: Trace, waiting: Rows) -> Table:
+        end = trace.end
+        found = table({"pid": waiting.pid, "comm": self.comms_of(trace, waiting.pid.tolist()), "woken_at": waiting.ts,
+                       "waited": (end if end is not None else 0) - waiting.ts, "waker_pid": waiting.other,
+                       "waker_cpu": waiting.cpu})
+        return rows_of(found, np.lexsort((waiting.pid, waiting.ts)))
+
+
+def next_comms(switches: Table) -> Encoded:
+    """Names of the tasks switched to."""
+    if "next_comm" in switches:
+        column = switches.column("next_comm")
+        if isinstance(column, Encoded):
+            return column
+    return Encoded(np.zeros(switches.num_rows, np.int32), [UNKNOWN_COMM])

@@ -1,0 +1,243 @@
+"""Wakeup latency against a loop over the records, and against trace-cmd."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+import subprocess
+from collections import Counter, defaultdict
+
+import numpy as np
+import pytest
+from analysis_reference import IN, OUT, SLEPT, W, scheduling, waits
+from corpus_data import ROOT, raw_cases
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ftbuf
+from ftbuf.analysis import wakeup, wakeup_latency
+from ftbuf.analysis.sched import SWITCH, WAKEUP, WAKING, task_states
+from ftbuf.analysis.wakeupmatch import NO_ROWS, Matcher, Rows
+from ftbuf.cli.main import main
+
+EXAMPLE = ROOT / "examples" / "sched.dat"
+WITH_SCHED = re.compile("sched|mixed|overwrite|gaps|lost|irq|clock-(counter|uptime|x86)|allevents")
+KINDS = {W: 0, OUT: 1, SLEPT: 2, IN: 3}
+
+
+def as_rows(rows):
+    kinds, *columns = zip(*rows, strict=True) if rows else ((),) * 6
+    kinds = np.array([KINDS[k] for k in kinds], np.int8)
+    return Rows(kinds, *(np.array(c, t) for c, t in zip(columns, ["i8", "i8", "i4", "i4", "i4"], strict=True)),
+                np.zeros(len(kinds), np.int32))
+
+
+def matched(steps):
+    """What the matcher finds, in order of time; rows still waiting; wakeups of running tasks."""
+    matcher, found = Matcher(), []
+    for step in steps:
+        m = matcher.match(as_rows(step) if step else NO_ROWS)
+        found += zip(*(getattr(m, n).tolist() for n in (
+            "pid", "name", "woken", "ran", "cpu", "prio", "waker", "waker_cpu", "from_cpu", "repeated", "broken")), strict=True)
+    waiting = matcher.waiting()
+    rows = zip(waiting.pid.tolist(), waiting.ts.tolist(), strict=True)
+    return sorted(found, key=lambda f: (f[3], f[0])), sorted(rows), matcher.running
+
+
+def expected(rows):
+    found, waiting, running = waits(rows)
+    listed = [(w.pid, w.comm, w.woken, w.ran, w.cpu, w.prio, w.waker, w.waker_cpu, w.from_cpu, w.repeated, w.is_lost)
+              for w in found]
+    return sorted(listed, key=lambda f: (f[3], f[0])), sorted((p, w[2]) for p, w in waiting.items()), running
+
+
+@given(st.lists(st.lists(st.tuples(st.sampled_from([W, W, OUT, SLEPT, IN]), st.integers(1, 3)), max_size=12), max_size=5))
+def test_any_sequence_in_any_steps(steps):
+    time = iter(range(10_000))
+    steps = [[(kind, pid, next(time), pid % 2, 7, 9) for kind, pid in step] for step in steps]
+    rows = [row for step in steps for row in step]
+    assert matched(steps) == matched([rows]) == expected(rows)
+
+
+CASES = {
+    "woken, then run": ([(W, 1), (IN, 4)], [(1, 4)]),
+    "the first of several wakeups counts": ([(SLEPT, 0), (W, 1), (W, 2), (IN, 4)], [(1, 4)]),
+    "a wakeup of a running task ends no wait": ([(IN, 0), (W, 1), (OUT, 2), (IN, 3)], []),
+    "nor does it count when a real one follows": ([(IN, 0), (W, 1), (SLEPT, 2), (W, 5), (IN, 6)], [(5, 6)]),
+    "woken on its way to sleep": ([(IN, 0), (W, 1), (W, 2), (SLEPT, 3), (IN, 6)], [(2, 6)]),
+    "preempted and back": ([(IN, 0), (OUT, 1), (IN, 2)], []),
+    "preempted before it slept, and woken": ([(IN, 0), (OUT, 1), (W, 2), (IN, 3)], [(2, 3)]),
+    "no switch ever came": ([(SLEPT, 0), (W, 1)], []),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_rules(name):
+    rows, pairs = CASES[name]
+    found, waiting, _ = matched([[(kind, 5, ts, 0, 0, 0) for kind, ts in rows]])
+    assert [(f[2], f[3]) for f in found] == pairs
+    assert waiting == ([(5, 1)] if name == "no switch ever came" else [])
+
+
+# ---- recordings ----
+
+
+def check(trace, event=None, **options):
+    """The tables of both groupings against the loop over records."""
+    result = wakeup_latency(trace, event=event, worst=1 << 20, **options)
+    names = wakeup.chosen_events(trace, event)
+    letters = task_states(trace[SWITCH].format)
+    lost = trace.lost
+    gaps = list(zip(lost["before"].tolist(), lost["after"].tolist(), strict=True))
+    found, waiting, running = waits(scheduling(trace, names, letters), gaps)
+    by_task = defaultdict(list)
+    for w in found:
+        by_task[w.pid].append(w)
+    table = result.table
+    assert sorted(table["pid"].tolist()) == sorted(by_task)
+    for i, pid in enumerate(table["pid"].tolist()):
+        whole = [w for w in by_task[pid] if not w.is_lost]
+        times = [max(w.ran - w.woken, 0) for w in whole]
+        got = {name: table[name][i].item() for name in table if name not in ("pid", "comm", "prio")}
+        assert (got["count"], got["lost"]) == (len(whole), len(by_task[pid]) - len(whole))
+        if times:
+            assert (got["min"], got["last"], got["max"]) == (min(times), times[-1], max(times))
+            assert got["mean"] == pytest.approx(sum(times) / len(times))
+            exact = sorted(times)[math.ceil(len(times) * 0.9) - 1]
+            assert exact <= got["p90"] <= exact * (1 + 1 / 128)
+        assert got["repeated"] == sum(w.repeated for w in whole)
+        assert got["migrated"] == sum(w.from_cpu not in (-1, w.cpu) for w in whole)
+    listed = sorted((max(w.ran - w.woken, 0), w.pid, w.comm, w.woken, w.cpu, w.waker) for w in found if not w.is_lost)
+    worst = result.worst
+    assert sorted(zip(*(worst[n].tolist() for n in ("latency", "pid", "comm", "woken_at", "cpu", "waker_pid")),
+                      strict=True)) == listed
+    opened = sorted(zip(result.open["pid"].tolist(), result.open["woken_at"].tolist(), strict=True))
+    assert opened == sorted((pid, w[2]) for pid, w in waiting.items())
+    assert result.running == running
+    by_comm = wakeup_latency(trace, event=event, by="comm", **options).table
+    counts = Counter(w.comm for w in found if not w.is_lost)
+    assert {name: n for name, n in zip(by_comm["comm"].tolist(), by_comm["count"].tolist(), strict=True) if n} == counts
+    by_cpu = wakeup_latency(trace, event=event, by="cpu", **options).table
+    assert by_cpu["count"].sum() == len(listed)
+    assert by_cpu["cpu"].tolist() == sorted({w.cpu for w in found})
+    return result
+
+
+def has_events(trace):
+    return SWITCH in trace and any(name in trace and len(trace[name]) for name in (WAKING, WAKEUP))
+
+
+def test_recordings(recording):
+    with ftbuf.open(recording.path, errors="skip") as trace:
+        if not has_events(trace):
+            pytest.skip("no wakeups")
+        for event in (None, *(name for name in (WAKEUP,) if name in trace)):
+            check(trace, event)
+
+
+def test_the_example():
+    with ftbuf.open(EXAMPLE) as trace:
+        result = check(trace)
+        assert result.event == WAKING
+        assert result.table["count"].sum() > 30
+        assert {"ftbwork", "rcu_preempt"} <= set(result.table["comm"])
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("case", [c for c in raw_cases() if WITH_SCHED.search(c.name)], ids=lambda c: c.name)
+def test_sched_cases(case, corpus_layout):
+    with ftbuf.open(corpus_layout(case), errors="skip") as trace:
+        if not has_events(trace):
+            pytest.skip("no wakeups")
+        for event in (None, *(name for name in (WAKEUP,) if name in trace)):
+            check(trace, event)
+
+
+def test_small_steps_change_nothing(monkeypatch):
+    with ftbuf.open(EXAMPLE) as trace:
+        whole = wakeup_latency(trace)
+        monkeypatch.setattr(wakeup, "STEP", 256)
+        stepped = wakeup_latency(trace)
+    for name in ("table", "worst", "open"):
+        a, b = getattr(whole, name), getattr(stepped, name)
+        assert a.column_names == b.column_names
+        for column in a:
+            np.testing.assert_array_equal(a[column], b[column])
+
+
+def test_choices():
+    with ftbuf.open(EXAMPLE) as trace:
+        whole = wakeup_latency(trace, by="cpu", percentiles=[75])
+        one = wakeup_latency(trace, by="cpu", cpus=[1], worst=3)
+        assert "p75" in whole.table and "p50" not in whole.table
+        assert one.table["cpu"].tolist() == [1]
+        assert one.table["count"][0] == whole.table["count"][whole.table["cpu"] == 1][0]
+        assert one.worst.num_rows == 3 and set(one.worst["cpu"].tolist()) == {1}
+        assert wakeup_latency(trace, by="prio").table["count"].sum() == whole.table["count"].sum()
+        with pytest.raises(ValueError, match="by is one of"):
+            wakeup_latency(trace, by="colour")
+        empty = wakeup_latency(trace.window(end=trace.start))
+        assert empty.table.num_rows == empty.worst.num_rows == empty.open.num_rows == 0
+        with pytest.raises(ftbuf.EventNotFoundError, match="needs the event nothing"):
+            wakeup_latency(trace, event="nothing")
+
+
+# ---- trace-cmd ----
+
+
+@pytest.mark.skipif(shutil.which("trace-cmd") is None, reason="needs trace-cmd")
+def test_against_trace_cmd(recordings, tmp_path):
+    """Its profile (report -w) takes sched_wakeup and sched_wakeup_new, and counts as we do where nothing was lost.
+
+    Where we differ: it also takes a wakeup of a running task, and one before a gap.
+    """
+    path = tmp_path / "trace.dat"
+    with ftbuf.open(recordings["k612-sched"].path) as trace:
+        ftbuf.convert(trace, path)
+        result = wakeup_latency(trace, event=WAKEUP)
+    text = subprocess.run(["trace-cmd", "report", "-w", str(path)], capture_output=True, check=True).stdout.decode()
+    numbers = [round(1000 * float(n)) for n in re.findall(r"(?:wakeup latency|Maximum Latency|Minimum Latency): ([\d.]+)", text)]
+    table = result.table
+    total = (table["mean"] * table["count"]).sum() / table["count"].sum()
+    assert numbers[:3] == [pytest.approx(total, abs=1), table["max"].max(), table["min"].min()]
+    assert text.count("Latency: ") - text.count("imum Latency") == table["count"].sum()
+
+
+# ---- the command ----
+
+
+def called(capsys, *arguments):
+    status = main(["latency", *map(str, arguments)])
+    return status, capsys.readouterr().out
+
+
+def test_the_command(capsys):
+    with ftbuf.open(EXAMPLE) as trace:
+        result = wakeup_latency(trace)
+    status, out = called(capsys, EXAMPLE)
+    lines = out.splitlines()
+    assert status == 0
+    assert lines[1].split()[:8] == ["pid", "comm", "prio", "count", "min", "act", "avg", "max"]
+    first = [str(result.table[n][0]) for n in ("pid", "comm", "prio", "count")]
+    assert lines[2].split() [:5] == [*first, f"{result.table['min'][0] / 1000:.3f}"]
+    status, out = called(capsys, EXAMPLE, "--json", "-n", "2", "--by", "cpu")
+    found = json.loads(out)
+    assert (status, found["by"], len(found["worst"])) == (0, "cpu", 2)
+    assert sum(row["count"] for row in found["latency"]) == result.table["count"].sum()
+    status, out = called(capsys, EXAMPLE, "--json", "--cpu", "1", "--start", "+0.01")
+    assert {row["cpu"] for row in json.loads(out)["worst"]} == {1}
+
+
+def test_two_recordings(capsys, recordings):
+    status, out = called(capsys, EXAMPLE, "--versus", recordings["k612-sched"].path)
+    assert status == 0
+    assert out.splitlines()[1].split("  ")[0] == "comm"
+    status, out = called(capsys, EXAMPLE, "--versus", EXAMPLE, "--json")
+    assert all(row["count_a"] == row["count_b"] > 0 for row in json.loads(out)["latency"])
+
+
+def test_what_it_cannot_do(capsys, recordings):
+    assert main(["latency", str(recordings["armhf-function"].path)]) == 1
+    assert "needs the event" in capsys.readouterr().err
