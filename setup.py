@@ -37,7 +37,7 @@ extension = Extension(
     "ftbuf._core",
     sources=["ftbuf/_core.pyx", *files(".c")],
     include_dirs=["csrc"],
-    depends=["ftbuf/_csrc.pxd", "ftbuf/_ctext.pxd", "ftbuf/_text.pxi", "ftbuf/_repack.pxi", *files(".h")],
+    depends=["ftbuf/_csrc.pxd", "ftbuf/_ctext.pxd", "ftbuf/_text.pxi", "ftbuf/_repack.pxi", "ftbuf/_calls.pxi", *files(".h")],
     extra_compile_args=[*COMPILE, *(["-Werror"] if switched_on("FTBUF_WARNINGS") else []), *sanitize],
     extra_link_args=sanitize[:1],
 )

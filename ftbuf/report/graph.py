@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from ..durations import duration_text
 from .calls import MAX_DEPTH, Call, CallReader, indentation, with_leaves
 from .columns import LatencyColumns, mark
 from .kernel import Losses
@@ -77,13 +78,6 @@ class _Cpu:
     depth: int = 0
     irq_depth: int = -1
     functions: list[int] = field(default_factory=lambda: [0] * MAX_DEPTH)
-
-
-def duration_text(ns: int) -> bytes:
-    """Seven digits of microseconds and the unit (K:trace_functions_graph.c trace_print_graph_duration)."""
-    whole = b"%d" % (ns // 1000)
-    digits = whole if len(whole) >= 7 else whole + (b".%03d" % (ns % 1000))[: 8 - len(whole)]
-    return digits + b" us " + b" " * (8 - len(digits))
 
 
 def proc_text(comm: bytes, pid: int) -> bytes:

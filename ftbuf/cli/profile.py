@@ -1,0 +1,71 @@
+"""ftbuf profile FILE: what functions cost, as the kernel's function profiler shows it; call trees, flame graphs."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from ..analysis.calltree import call_tree, folded
+from ..analysis.profile import function_profile, trace_stat
+from ..durations import duration_text
+from ..table import Table
+from ..trace import Trace
+from .common import opened, say_damage
+from .tables import print_json, print_lines, printable
+from .windows import add_cpu_argument, add_time_arguments, cpus, times
+
+NAME = "profile"
+HELP = "hits and times of functions per CPU (as trace_stat/functionN); --tree and --folded: by callers"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", help="a trace.dat, or a tracefs-shaped directory, of function_graph or function")
+    parser.add_argument("--graph-time", action=argparse.BooleanOptionalAction, default=True,
+                        help="count the time of calls inside (default), or not")
+    parser.add_argument("--sleep-time", action=argparse.BooleanOptionalAction, default=True,
+                        help="count the time that tasks were switched out (default), or not: needs sched_switch")
+    add_cpu_argument(parser)
+    add_time_arguments(parser)
+    parser.add_argument("-P", "--pid", action="append", type=int, help="only calls of this task")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--tree", action="store_true", help="functions below their callers")
+    how.add_argument("--folded", action="store_true", help="lines 'caller;function ns' for flame graphs")
+    how.add_argument("--json", action="store_true", help="the profile and the tree as JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    with opened(options.file) as (whole, said):
+        start, end = times(options, whole)
+        trace = whole.window(start, end, pids=options.pid)
+        if options.json:
+            print_json({"profile": profile(options, trace), "tree": call_tree(trace, sleep_time=options.sleep_time)})
+        elif options.folded:
+            print_lines(map(printable, folded(trace, sleep_time=options.sleep_time)))
+        elif options.tree:
+            print_lines(tree_lines(call_tree(trace, sleep_time=options.sleep_time)))
+        else:
+            print_lines(stat_lines(options, trace))
+        say_damage(trace, said)
+        return int(bool(said))
+
+
+def profile(options: argparse.Namespace, trace: Trace) -> Table:
+    return function_profile(trace, graph_time=options.graph_time, sleep_time=options.sleep_time, cpus=cpus(options))
+
+
+def stat_lines(options: argparse.Namespace, trace: Trace) -> Iterator[str]:
+    """The kernel's text of each CPU, under a heading unless it is of the one CPU asked for."""
+    wanted = cpus(options)
+    texts = trace_stat(trace, graph_time=options.graph_time, sleep_time=options.sleep_time, cpus=wanted)
+    for cpu, text in texts.items():
+        if wanted is None or len(wanted) > 1:
+            yield f"cpu{cpu}"
+        yield from map(printable, text.splitlines())
+
+
+def tree_lines(tree: Table) -> Iterator[str]:
+    yield f"{'Hit':>10}    {'Time':<12}    {'Self':<12}    Function"
+    columns = (tree[name].tolist() for name in ("hit", "time", "self", "depth", "function"))
+    for hit, time, own, depth, function in zip(*columns, strict=True):
+        spent, alone = duration_text(time).decode(), duration_text(own).decode()
+        yield printable(f"{hit:>10}    {spent}    {alone}    {'  ' * depth}{function}")
