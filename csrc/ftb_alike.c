@@ -79,6 +79,8 @@ TARGET static void walk_alike(ftb_stream *s, const ftb_select *select, ftb_batch
     s->cur = p;
     s->ts = s->data_ts = (uint64_t)_mm_cvtsi128_si64(_mm512_castsi512_si128(ts));
     s->events += events;
+    if (n > out->n)
+        out->differ |= out->meta[out->n] ^ out->meta[0];
     out->n = n;
 }
 

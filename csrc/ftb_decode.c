@@ -1,8 +1,6 @@
-/* The driver: merge a batch of refs, sort it by plan, gather, until a stream needs its next segment. */
+/* The driver: merge a batch of refs, group it by plan, gather, until a stream needs its next segment. */
 #include "ftb_inline.h"
 #include "ftbuf.h"
-
-#define NONE 0xffffu
 
 static int note_short(ftb_decoder *d, uint32_t k)
 {
@@ -11,77 +9,69 @@ static int note_short(ftb_decoder *d, uint32_t k)
     return ftb_report_problem(&d->report, s, FTB_RECORD_SHORT, (size_t)(b->data[k] - s->data), ftb_len(b, k));
 }
 
-/* Leave out records shorter than their plan's fixed part; returns how many stay, or -1 when memory is out. */
-static int64_t drop_short(ftb_decoder *d, const ftb_plan *plan, uint16_t *index, uint32_t n)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t k = index[i];
-        if (FTB_LIKELY(ftb_len(d->batch, k) >= plan->min_len))
-            index[kept++] = (uint16_t)k;
-        else if (note_short(d, k) != FTB_OK)
-            return -1;
-    }
-    return kept;
-}
-
-/* Whether all records of the batch have one slot and one length; a reduction without branches, so that it is vectorised. */
+/* Whether all records of the batch have one slot and one length. */
 static int is_uniform(const ftb_batch *b)
 {
-    uint64_t differ = 0;
-    for (uint32_t i = 0; i < b->n; i++)
-        differ |= b->meta[i] ^ b->meta[0];
-    return differ >> 16 == 0; /* the low 16 bits are the stream */
+    return b->differ >> 16 == 0; /* the low 16 bits are the stream */
 }
 
-/* The plan that every record of the batch goes to and is long enough for, or FTB_NO_PLAN. */
-static uint16_t common_plan(const ftb_decoder *d)
+static int gather_group(ftb_decoder *d, uint16_t plan)
+{
+    ftb_group *g = &d->groups[plan];
+    const ftb_refs refs = {g->ts, g->data, g->meta, g->differ, g->n};
+    g->n = 0;
+    g->differ = 0;
+    return refs.n > 0 ? ftb_gather(&d->plans[plan], &d->context, &refs) : FTB_OK;
+}
+
+static int gather_groups(ftb_decoder *d)
+{
+    int status = FTB_OK;
+    for (uint32_t i = 0; i < d->n_plans; i++) {
+        int gathered = gather_group(d, (uint16_t)i); /* also after a failure: groups are empty between calls */
+        status = status == FTB_OK ? gathered : status;
+    }
+    return status;
+}
+
+/* Every record to the group of its plan; full groups are gathered. Records shorter than the fixed part are left out. */
+static int distribute(ftb_decoder *d)
 {
     const ftb_batch *b = d->batch;
-    uint16_t plan = d->plan_of_slot[ftb_slot(b, 0)];
-    uint32_t min_len = plan == FTB_NO_PLAN ? 0 : d->plans[plan].min_len, differ = 0;
-    for (uint32_t i = 0; i < b->n; i++)
-        differ |= (uint32_t)(d->plan_of_slot[ftb_slot(b, i)] ^ plan) | (ftb_len(b, i) < min_len);
-    return differ ? FTB_NO_PLAN : plan;
-}
-
-static int gather_group(ftb_decoder *d, ftb_plan *plan, uint16_t *index, uint32_t n)
-{
-    int64_t kept = drop_short(d, plan, index, n);
-    if (kept <= 0)
-        return kept < 0 ? FTB_NO_MEMORY : FTB_OK;
-    return ftb_gather(plan, &d->context, d->batch, index, (uint32_t)kept);
-}
-
-/* Sort the batch's places into one list per plan, last first, so that each list is in batch order. Returns the plans met. */
-static uint32_t sort_by_plan(ftb_decoder *d, uint16_t *next, uint16_t *touched)
-{
-    const ftb_batch *b = d->batch;
-    uint32_t n = 0;
-    for (uint32_t i = b->n; i-- > 0;) {
-        uint16_t plan = d->plan_of_slot[ftb_slot(b, i)];
+    for (uint32_t i = 0; i < b->n; i++) {
+        const uint64_t meta = b->meta[i];
+        const uint16_t slot = ftb_slot(b, i), plan = d->plan_of_slot[slot];
+        d->count_of_slot[slot]++;
         if (plan == FTB_NO_PLAN)
             continue;
-        next[i] = d->group_head[plan];
-        if (next[i] == NONE)
-            touched[n++] = plan;
-        d->group_head[plan] = (uint16_t)i;
+        if (FTB_UNLIKELY(ftb_meta_len(meta) < d->plans[plan].min_len)) {
+            if (note_short(d, i) != FTB_OK)
+                return FTB_NO_MEMORY;
+            continue;
+        }
+        ftb_group *g = &d->groups[plan];
+        g->ts[g->n] = b->ts[i];
+        g->data[g->n] = b->data[i];
+        g->meta[g->n] = meta;
+        g->differ |= meta ^ g->meta[0];
+        if (++g->n == FTB_GROUP) {
+            int status = gather_group(d, plan);
+            if (status != FTB_OK)
+                return status;
+        }
     }
-    return n;
+    return FTB_OK;
 }
 
-static int gather_mixed(ftb_decoder *d)
+/* Records of one event and one length need no groups. */
+static int gather_uniform(ftb_decoder *d, uint16_t plan)
 {
-    uint16_t next[FTB_BATCH], touched[FTB_BATCH], index[FTB_BATCH];
-    uint32_t plans = sort_by_plan(d, next, touched);
-    int status = FTB_OK;
-    for (uint32_t i = 0; i < plans; i++) {
-        uint32_t n = 0;
-        for (uint32_t k = d->group_head[touched[i]]; k != NONE; k = next[k])
-            index[n++] = (uint16_t)k;
-        d->group_head[touched[i]] = NONE; /* also after a failure: the heads stay empty between batches */
-        if (status == FTB_OK)
-            status = gather_group(d, &d->plans[touched[i]], index, n);
+    const ftb_batch *b = d->batch;
+    int status = gather_group(d, plan); /* those that came before */
+    for (uint32_t at = 0; at < b->n && status == FTB_OK; at += FTB_GROUP) {
+        uint32_t n = b->n - at < FTB_GROUP ? b->n - at : FTB_GROUP;
+        const ftb_refs refs = {b->ts + at, b->data + at, b->meta + at, b->differ, n};
+        status = ftb_gather(&d->plans[plan], &d->context, &refs);
     }
     return status;
 }
@@ -91,39 +81,32 @@ static int gather_batch(ftb_decoder *d)
     const ftb_batch *b = d->batch;
     if (b->n == 0)
         return FTB_OK;
-    uint16_t plan;
-    if (is_uniform(b)) {
-        uint16_t slot = ftb_slot(b, 0);
-        d->count_of_slot[slot] += b->n;
-        plan = d->plan_of_slot[slot];
-        if (plan == FTB_NO_PLAN)
-            return FTB_OK;
-        plan = ftb_len(b, 0) < d->plans[plan].min_len ? FTB_NO_PLAN : plan;
-    } else {
-        for (uint32_t i = 0; i < b->n; i++)
-            d->count_of_slot[ftb_slot(b, i)]++;
-        plan = common_plan(d);
+    if (!is_uniform(b))
+        return distribute(d);
+    const uint16_t slot = ftb_slot(b, 0), plan = d->plan_of_slot[slot];
+    if (plan != FTB_NO_PLAN && ftb_len(b, 0) < d->plans[plan].min_len)
+        return distribute(d);
+    d->count_of_slot[slot] += b->n;
+    return plan != FTB_NO_PLAN ? gather_uniform(d, plan) : FTB_OK;
+}
+
+static int decode(ftb_decoder *d, uint64_t max_records)
+{
+    for (uint64_t seen = 0; seen < max_records; seen += d->batch->n) {
+        ftb_batch_clear(d->batch);
+        int status = ftb_merge_fill(&d->merge, d->batch, &d->report);
+        if (status == FTB_NO_MEMORY)
+            return status;
+        int gathered = gather_batch(d);
+        if (gathered != FTB_OK || status != FTB_OK)
+            return gathered != FTB_OK ? gathered : status;
     }
-    if (plan != FTB_NO_PLAN)
-        return ftb_gather(&d->plans[plan], &d->context, b, NULL, b->n);
-    return gather_mixed(d);
+    return FTB_OK;
 }
 
 /* Memory of a segment may go once FTB_NEED_SEGMENT is returned: everything that points into it has been gathered. */
 int ftb_decode(ftb_decoder *d, uint64_t max_records)
 {
-    uint64_t seen = 0;
-    while (seen < max_records) {
-        d->batch->n = 0;
-        int status = ftb_merge_fill(&d->merge, d->batch, &d->report);
-        if (status == FTB_NO_MEMORY)
-            return status;
-        int gathered = gather_batch(d);
-        if (gathered != FTB_OK)
-            return gathered;
-        seen += d->batch->n;
-        if (status != FTB_OK)
-            return status;
-    }
-    return FTB_OK;
+    int status = decode(d, max_records), gathered = gather_groups(d);
+    return gathered != FTB_OK ? gathered : status;
 }

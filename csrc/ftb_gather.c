@@ -35,64 +35,30 @@ static void ftb_stream_out(uint8_t *to, const uint8_t *from, size_t n)
     memcpy(to, from, n);
 }
 
+/* The rows of one call. The word that was read last is kept: neighbouring narrow fields share one. */
 typedef struct {
     ftb_plan *plan;
     const ftb_gather_context *context;
-    const ftb_batch *batch;
-    const uint16_t *index; /* NULL: identity, from first on */
-    uint32_t first;
-    uint32_t n;
-    uint32_t *pids;        /* the rows' pids, once they were read */
-    uint32_t pids_from;    /* their offset in the record, or NO_PIDS */
-    uint32_t pids_wanted;  /* the offset that names are looked up by, or NO_PIDS */
+    const ftb_refs *refs;
+    int64_t word;      /* offset of `words` in the record, or NO_WORD */
+    int64_t pids_from; /* offset of `pids` in the record, or NO_WORD */
+    uint64_t *words;
+    uint32_t *pids;
 } rows;
 
-#define NO_PIDS UINT32_MAX
+#define NO_WORD INT64_MIN
 
-FTB_ALWAYS_INLINE uint32_t row_at(const rows *r, uint32_t i)
+static const ftb_stream *stream_of(const rows *r, uint32_t i)
 {
-    return r->index == NULL ? r->first + i : r->index[i];
-}
-
-/* Run `body` for every row with `k` its place in the batch; two loops, so that the identity case is not indirect. */
-#define FOR_ROWS(r, k, body)                              \
-    do {                                                  \
-        const uint32_t n_ = (r)->n, first_ = (r)->first;  \
-        if ((r)->index == NULL) {                         \
-            _Pragma("GCC unroll 8")                       \
-            for (uint32_t i = 0; i < n_; i++) {           \
-                const uint32_t k = first_ + i;            \
-                body                                      \
-            }                                             \
-        } else {                                          \
-            const uint16_t *index_ = (r)->index;          \
-            for (uint32_t i = 0; i < n_; i++) {           \
-                const uint32_t k = index_[i];             \
-                body                                      \
-            }                                             \
-        }                                                 \
-    } while (0)
-
-static const ftb_stream *stream_of(const rows *r, uint32_t k)
-{
-    return &r->context->streams[ftb_stream_index(r->batch, k)];
+    return &r->context->streams[ftb_meta_stream(r->refs->meta[i])];
 }
 
 /* ---- header columns ---- */
 
-static void gather_ts(const rows *r, int64_t *out)
-{
-    const int64_t *ts = r->batch->ts;
-    FOR_ROWS(r, k, { out[i] = ts[k]; });
-}
-
 /* The stream that all rows come from, or NULL: with few CPUs running, and with one always, a constant is all it takes. */
 static const ftb_stream *common_stream(const rows *r)
 {
-    const uint64_t *meta = r->batch->meta;
-    uint64_t first = meta[row_at(r, 0)], differ = 0;
-    FOR_ROWS(r, k, { differ |= meta[k] ^ first; });
-    return (uint16_t)differ & ~FTB_LOST_BEFORE ? NULL : stream_of(r, row_at(r, 0));
+    return (uint16_t)r->refs->differ & ~FTB_LOST_BEFORE ? NULL : stream_of(r, 0);
 }
 
 static void fill(uint16_t *out, uint32_t n, uint16_t value)
@@ -105,24 +71,92 @@ static void gather_cpu(const rows *r, uint16_t *out)
 {
     const ftb_stream *only = common_stream(r);
     if (only != NULL)
-        fill(out, r->n, (uint16_t)only->cpu);
+        fill(out, r->refs->n, (uint16_t)only->cpu);
     else
-        FOR_ROWS(r, k, { out[i] = (uint16_t)stream_of(r, k)->cpu; });
+        for (uint32_t i = 0; i < r->refs->n; i++)
+            out[i] = (uint16_t)stream_of(r, i)->cpu;
 }
 
 static void gather_buffer(const rows *r, uint16_t *out)
 {
     const ftb_stream *only = common_stream(r);
     if (only != NULL)
-        fill(out, r->n, (uint16_t)only->buffer);
+        fill(out, r->refs->n, (uint16_t)only->buffer);
     else
-        FOR_ROWS(r, k, { out[i] = (uint16_t)stream_of(r, k)->buffer; });
+        for (uint32_t i = 0; i < r->refs->n; i++)
+            out[i] = (uint16_t)stream_of(r, i)->buffer;
 }
 
 static void gather_slot(const rows *r, uint16_t *out)
 {
-    FOR_ROWS(r, k, { out[i] = ftb_slot(r->batch, k); });
+    for (uint32_t i = 0; i < r->refs->n; i++)
+        out[i] = (uint16_t)(r->refs->meta[i] >> 16);
 }
+
+/* ---- scalars: words of 8 bytes first, then what is narrower out of them ---- */
+
+static void load_words(const ftb_refs *refs, int64_t offset, int big, uint64_t *out)
+{
+    const uint8_t *const *data = refs->data;
+    uint32_t i = 0;
+#if defined(__SSE2__)
+    /* two words a store: stores are what limits this loop */
+    for (; !big && i + 2 <= refs->n; i += 2) {
+        __m128i pair = _mm_loadl_epi64((const __m128i *)(const void *)(data[i] + offset));
+        pair = _mm_castpd_si128(_mm_loadh_pd(_mm_castsi128_pd(pair), (const double *)(const void *)(data[i + 1] + offset)));
+        _mm_storeu_si128((__m128i *)(void *)(out + i), pair);
+    }
+#endif
+    for (; i < refs->n; i++)
+        out[i] = ftb_load64(data[i] + offset, big);
+}
+
+static const uint64_t *words_of(rows *r, const ftb_op *op)
+{
+    if (r->word != op->word)
+        load_words(r->refs, op->word, r->plan->big_endian, r->words);
+    r->word = op->word;
+    return r->words;
+}
+
+#define NARROW_LOOP(in_type, out_type)                                           \
+    do {                                                                         \
+        out_type *out = (out_type *)(void *)to;                                  \
+        for (uint32_t i = 0; i < n; i++)                                         \
+            out[i] = (in_type)(words[i] >> shift);                               \
+    } while (0)
+
+/* Values narrower than their words into a column. */
+static void narrow(const uint64_t *words, uint32_t n, const ftb_op *op, uint8_t *to)
+{
+    const uint32_t shift = op->shift;
+    switch (op->width) {
+    case 1: NARROW_LOOP(uint8_t, uint8_t); break;
+    case 2: NARROW_LOOP(uint16_t, uint16_t); break;
+    default:
+        if (op->out_width == 4)
+            NARROW_LOOP(uint32_t, uint32_t);
+        else
+            NARROW_LOOP(uint32_t, uint64_t);
+    }
+}
+
+static void gather_scalar(rows *r, const ftb_op *op, uint8_t *to)
+{
+    if (op->width == 8)
+        load_words(r->refs, op->offset, r->plan->big_endian, (uint64_t *)(void *)to);
+    else
+        narrow(words_of(r, op), r->refs->n, op, to);
+}
+
+uint64_t ftb_read_scalar(const ftb_op *op, int big_endian, const uint8_t *data)
+{
+    const int shift = 64 - 8 * op->width;
+    uint64_t v = ftb_load(data + op->offset, op->width, big_endian);
+    return op->is_signed ? (uint64_t)((int64_t)(v << shift) >> shift) : v;
+}
+
+/* ---- names of tasks, by their pids ---- */
 
 /* The pid itself, marked by its sign, of a task whose name is not in the table; what is no pid has the code of no name. */
 FTB_ALWAYS_INLINE int32_t unnamed(uint32_t pid)
@@ -132,17 +166,13 @@ FTB_ALWAYS_INLINE int32_t unnamed(uint32_t pid)
 
 #define PID_WIDTH 4
 
-/* The rows' pids, read once for the pid column and for the names. */
-static const uint32_t *pids_at(rows *r, uint32_t offset)
+/* The rows' pids, taken out of their words once for the pid column and for the names. */
+static const uint32_t *pids_of(rows *r, const ftb_op *op)
 {
-    if (r->pids_from != offset) {
-        const uint8_t *const *data = r->batch->data;
-        uint32_t *out = r->pids;
-        if (r->plan->big_endian)
-            FOR_ROWS(r, k, { out[i] = ftb_load32(data[k] + offset, 1); });
-        else
-            FOR_ROWS(r, k, { out[i] = ftb_load32(data[k] + offset, 0); });
-        r->pids_from = offset;
+    if (r->pids_from != op->offset) {
+        const ftb_op pid = {.width = PID_WIDTH, .out_width = PID_WIDTH, .shift = op->shift};
+        narrow(words_of(r, op), r->refs->n, &pid, (uint8_t *)r->pids);
+        r->pids_from = op->offset;
     }
     return r->pids;
 }
@@ -174,66 +204,18 @@ static void comm_block(const ftb_comms *comms, const uint32_t *pids, int32_t *ou
 static void gather_comm(rows *r, const ftb_op *op, int32_t *out)
 {
     const ftb_comms *comms = r->plan->comms;
+    const uint32_t n = r->refs->n;
+    uint32_t i = 0;
     if (op->width != PID_WIDTH) {
-        FOR_ROWS(r, k, {
-            out[i] = comm_code(comms, (uint32_t)ftb_load(r->batch->data[k] + op->offset, op->width, r->plan->big_endian));
-        });
+        for (; i < n; i++)
+            out[i] = comm_code(comms, (uint32_t)ftb_load(r->refs->data[i] + op->offset, op->width, r->plan->big_endian));
         return;
     }
-    const uint32_t *pids = pids_at(r, op->offset);
-    uint32_t i = 0;
-    for (; i + PIDS_AT_ONCE <= r->n; i += PIDS_AT_ONCE)
+    const uint32_t *pids = pids_of(r, op);
+    for (; i + PIDS_AT_ONCE <= n; i += PIDS_AT_ONCE)
         comm_block(comms, pids + i, out + i, PIDS_AT_ONCE);
-    if (i < r->n)
-        comm_block(comms, pids + i, out + i, r->n - i);
-}
-
-/* ---- scalars: one loop per width in, width out, sign and byte order ---- */
-
-#define SCALAR_LOOP(in_type, out_type, load)                                     \
-    do {                                                                         \
-        out_type *out = (out_type *)(void *)to;                                  \
-        FOR_ROWS(r, k, { out[i] = (out_type)(in_type)(load); });                 \
-        return;                                                                  \
-    } while (0)
-
-#define SCALAR_CASES(big)                                                                                    \
-    switch (op->width << 8 | op->out_width << 1 | sign) {                                                    \
-    case 1 << 8 | 1 << 1: SCALAR_LOOP(uint8_t, uint8_t, data[k][offset]);                                    \
-    case 2 << 8 | 2 << 1: SCALAR_LOOP(uint16_t, uint16_t, ftb_load16(data[k] + offset, big));                \
-    case 4 << 8 | 4 << 1: SCALAR_LOOP(uint32_t, uint32_t, ftb_load32(data[k] + offset, big));                \
-    case 8 << 8 | 8 << 1: SCALAR_LOOP(uint64_t, uint64_t, ftb_load64(data[k] + offset, big));                \
-    case 4 << 8 | 8 << 1: SCALAR_LOOP(uint32_t, uint64_t, ftb_load32(data[k] + offset, big));                \
-    default: break;                                                                                          \
-    }
-
-uint64_t ftb_read_scalar(const ftb_op *op, int big_endian, const uint8_t *data)
-{
-    const int shift = 64 - 8 * op->width;
-    uint64_t v = ftb_load(data + op->offset, op->width, big_endian);
-    return op->is_signed ? (uint64_t)((int64_t)(v << shift) >> shift) : v;
-}
-
-static void gather_scalar_odd(const rows *r, const ftb_op *op, uint8_t *to)
-{
-    FOR_ROWS(r, k, {
-        uint64_t v = ftb_read_scalar(op, r->plan->big_endian, r->batch->data[k]);
-        const uint8_t *low = (const uint8_t *)&v + (FTB_HOST_BIG ? 8 - op->out_width : 0);
-        memcpy(to + (size_t)i * op->out_width, low, op->out_width);
-    });
-}
-
-static void gather_scalar(const rows *r, const ftb_op *op, uint8_t *to)
-{
-    const uint8_t *const *data = r->batch->data;
-    const uint32_t offset = op->offset;
-    const int sign = op->is_signed && op->out_width != op->width;
-    if (r->plan->big_endian == FTB_HOST_BIG) {
-        SCALAR_CASES(FTB_HOST_BIG)
-    } else {
-        SCALAR_CASES(!FTB_HOST_BIG)
-    }
-    gather_scalar_odd(r, op, to);
+    if (i < n)
+        comm_block(comms, pids + i, out + i, n - i);
 }
 
 /* ---- arrays, strings, lists ---- */
@@ -252,15 +234,14 @@ static void copy_elements(uint8_t *to, const uint8_t *from, size_t bytes, uint32
 static void gather_fixed(const rows *r, const ftb_op *op, uint8_t *to)
 {
     const int swap = r->plan->big_endian != FTB_HOST_BIG;
-    FOR_ROWS(r, k, {
-        copy_elements(to + (size_t)i * op->size, r->batch->data[k] + op->offset, op->size, op->width, swap);
-    });
+    for (uint32_t i = 0; i < r->refs->n; i++)
+        copy_elements(to + (size_t)i * op->size, r->refs->data[i] + op->offset, op->size, op->width, swap);
 }
 
-static ftb_span locate(const rows *r, const ftb_op *op, uint32_t k)
+static ftb_span locate(const rows *r, const ftb_op *op, uint32_t i)
 {
     int outside = 0;
-    ftb_span span = ftb_locate(op, r->plan->big_endian, r->batch->data[k], ftb_len(r->batch, k), &outside);
+    ftb_span span = ftb_locate(op, r->plan->big_endian, r->refs->data[i], ftb_meta_len(r->refs->meta[i]), &outside);
     r->plan->outside += (uint64_t)outside;
     return span;
 }
@@ -270,11 +251,11 @@ static ftb_span locate(const rows *r, const ftb_op *op, uint32_t k)
 static int gather_comms(const rows *r, const ftb_op *op, int32_t *out)
 {
     int64_t least = 0;
-    FOR_ROWS(r, k, {
-        int64_t code = ftb_intern_comm(op->intern, r->batch->data[k] + op->offset);
+    for (uint32_t i = 0; i < r->refs->n; i++) {
+        int64_t code = ftb_intern_comm(op->intern, r->refs->data[i] + op->offset);
         least |= code;
         out[i] = (int32_t)code;
-    });
+    }
     return least < 0 ? FTB_NO_MEMORY : FTB_OK;
 }
 
@@ -282,8 +263,8 @@ static int gather_strings(const rows *r, const ftb_op *op, int32_t *out)
 {
     if (op->where == FTB_INLINE && op->size == COMM_LEN)
         return gather_comms(r, op, out);
-    for (uint32_t i = 0; i < r->n; i++) {
-        ftb_span span = locate(r, op, row_at(r, i));
+    for (uint32_t i = 0; i < r->refs->n; i++) {
+        ftb_span span = locate(r, op, i);
         const uint8_t *nul = span.len > 0 ? memchr(span.data, 0, span.len) : NULL;
         int64_t code = ftb_intern_code(op->intern, span.data, nul != NULL ? (size_t)(nul - span.data) : span.len);
         if (code < 0)
@@ -297,8 +278,8 @@ static int gather_strings(const rows *r, const ftb_op *op, int32_t *out)
 static int gather_lists(const rows *r, ftb_op *op, uint64_t *out)
 {
     const int swap = r->plan->big_endian != FTB_HOST_BIG;
-    for (uint32_t i = 0; i < r->n; i++) {
-        ftb_span span = locate(r, op, row_at(r, i));
+    for (uint32_t i = 0; i < r->refs->n; i++) {
+        ftb_span span = locate(r, op, i);
         size_t bytes = span.len - span.len % op->width;
         if (ftb_column_reserve(&op->values, bytes) != FTB_OK)
             return FTB_NO_MEMORY;
@@ -332,7 +313,7 @@ static size_t expected_bytes(const rows *r, const ftb_op *op, size_t coming)
         consumed += (double)r->context->streams[i].consumed + (double)r->context->streams[i].next_page;
     if (consumed * 64 < total || consumed > total)
         return 0;
-    double expected = ((double)op->column.size + (double)coming) * (total / consumed) * 1.05 + FTB_BATCH * (double)out_bytes(op);
+    double expected = ((double)op->column.size + (double)coming) * (total / consumed) * 1.05 + FTB_GROUP * (double)out_bytes(op);
     return expected < (double)SIZE_MAX / 4 ? (size_t)expected : 0;
 }
 
@@ -345,7 +326,6 @@ static int is_small(const ftb_op *op)
 static void gather_small(rows *r, const ftb_op *op, void *to)
 {
     switch (op->op) {
-    case FTB_OP_TS: gather_ts(r, to); break;
     case FTB_OP_CPU: gather_cpu(r, to); break;
     case FTB_OP_BUFFER: gather_buffer(r, to); break;
     case FTB_OP_SLOT: gather_slot(r, to); break;
@@ -364,16 +344,6 @@ static int gather_large(const rows *r, ftb_op *op, void *to)
     }
 }
 
-/* What is already in cache in the order of the rows, or NULL: it need not be gathered. */
-static const void *at_hand(rows *r, const ftb_op *op)
-{
-    if (op->op == FTB_OP_TS && r->index == NULL)
-        return r->batch->ts + r->first;
-    if (op->op == FTB_OP_SCALAR && op->width == PID_WIDTH && op->out_width == PID_WIDTH && op->offset == r->pids_wanted)
-        return pids_at(r, op->offset);
-    return NULL;
-}
-
 static void copy_out(const ftb_op *op, uint8_t *to, const void *from, size_t bytes)
 {
     if (op->column.capacity >= FTB_STREAM_FROM)
@@ -385,65 +355,38 @@ static void copy_out(const ftb_op *op, uint8_t *to, const void *from, size_t byt
 static int gather_op(rows *r, ftb_op *op)
 {
     size_t bytes;
-    if (ftb_mul_overflows(out_bytes(op), r->n, &bytes))
+    if (ftb_mul_overflows(out_bytes(op), r->refs->n, &bytes))
         return FTB_NO_MEMORY;
-    if (bytes > op->column.capacity - op->column.size &&
+    if (bytes > op->column.ready - op->column.size &&
         ftb_column_reserve_for(&op->column, bytes, expected_bytes(r, op, bytes)) != FTB_OK)
         return FTB_NO_MEMORY;
     uint8_t *to = op->column.data + op->column.size;
-    const void *near = at_hand(r, op);
-    if (near != NULL) {
-        copy_out(op, to, near, bytes);
+    int status = FTB_OK;
+    if (op->op == FTB_OP_TS) {
+        copy_out(op, to, r->refs->ts, bytes);
     } else if (is_small(op) && op->column.capacity >= FTB_STREAM_FROM) {
-        _Alignas(64) uint8_t gathered[FTB_BATCH * 8];
+        _Alignas(64) uint8_t gathered[FTB_GROUP * 8];
         gather_small(r, op, gathered);
         ftb_stream_out(to, gathered, bytes);
     } else if (is_small(op)) {
         gather_small(r, op, to);
     } else {
-        int status = gather_large(r, op, to);
-        if (status != FTB_OK)
-            return status;
+        status = gather_large(r, op, to);
     }
-    op->column.size += bytes;
-    return FTB_OK;
-}
-
-/* Offset of the pids that names are looked up by, or NO_PIDS. */
-static uint32_t pids_wanted(const ftb_plan *plan)
-{
-    for (uint32_t i = 0; i < plan->n_ops; i++)
-        if (plan->ops[i].op == FTB_OP_COMM && plan->ops[i].width == PID_WIDTH)
-            return plan->ops[i].offset;
-    return NO_PIDS;
-}
-
-static int gather_rows(rows *r)
-{
-    uint32_t pids[FTB_BATCH];
-    r->pids = pids;
-    r->pids_from = NO_PIDS;
-    for (uint32_t i = 0; i < r->plan->n_ops; i++) {
-        int status = gather_op(r, &r->plan->ops[i]);
-        if (status != FTB_OK)
-            return status;
-    }
-    r->plan->rows += r->n;
-    return FTB_OK;
-}
-
-/* Rows at once where they need no index: their payloads and what is gathered of them stay in the first cache, op after op. */
-#define BLOCK 256
-
-int ftb_gather(ftb_plan *plan, const ftb_gather_context *context, const ftb_batch *batch, const uint16_t *index, uint32_t n)
-{
-    rows r = {.plan = plan, .context = context, .batch = batch, .index = index, .n = n, .pids_wanted = pids_wanted(plan)};
-    if (index != NULL)
-        return gather_rows(&r);
-    int status = FTB_OK;
-    for (; r.first < n && status == FTB_OK; r.first += BLOCK) {
-        r.n = n - r.first < BLOCK ? n - r.first : BLOCK;
-        status = gather_rows(&r);
-    }
+    op->column.size += status == FTB_OK ? bytes : 0;
     return status;
+}
+
+int ftb_gather(ftb_plan *plan, const ftb_gather_context *context, const ftb_refs *refs)
+{
+    uint64_t words[FTB_GROUP];
+    uint32_t pids[FTB_GROUP];
+    rows r = {plan, context, refs, NO_WORD, NO_WORD, words, pids};
+    for (uint32_t i = 0; i < plan->n_ops; i++) {
+        int status = gather_op(&r, &plan->ops[i]);
+        if (status != FTB_OK)
+            return status;
+    }
+    plan->rows += refs->n;
+    return FTB_OK;
 }

@@ -44,7 +44,7 @@ static void push(ftb_merge *m, uint32_t stream)
 /* Refill an empty stream. FTB_OK: it has records; FTB_DONE: it never will again; FTB_NEED_SEGMENT. */
 static int refill(ftb_stream *s, ftb_report *report)
 {
-    s->batch->n = 0;
+    ftb_batch_clear(s->batch);
     s->pos = 0;
     int status = ftb_scan(s, s->select, s->batch, report);
     if (status == FTB_NO_MEMORY || s->batch->n > 0)
@@ -83,6 +83,7 @@ static void move_refs(ftb_batch *out, const ftb_stream *s, uint32_t n)
     memcpy(out->ts + to, in->ts + from, n * sizeof *in->ts);
     memcpy(out->data + to, in->data + from, n * sizeof *in->data);
     memcpy(out->meta + to, in->meta + from, n * sizeof *in->meta);
+    out->differ |= in->differ | (out->meta[0] ^ out->meta[to]);
     out->n = to + n;
 }
 

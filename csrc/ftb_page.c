@@ -306,7 +306,9 @@ FTB_ALWAYS_INLINE void walk_short(ftb_stream *s, const ftb_select *select, ftb_b
     s->ts = ts;
     s->data_ts = events > 0 ? ts : s->data_ts;
     s->events += events;
+    const uint32_t from = out->n;
     out->n = n;
+    ftb_note_differences(out, from);
 }
 
 int ftb_next_record(ftb_stream *s, ftb_record *r, int *ends_page)
@@ -343,6 +345,7 @@ static int walk_one(ftb_stream *s, const ftb_select *select, ftb_batch *out, ftb
     uint16_t stream = (uint16_t)(s->index | (s->lost_pending ? FTB_LOST_BEFORE : 0));
     put(out, out->n, r.ts, r.payload, ftb_meta((uint32_t)r.len, slot, stream));
     out->n += slot != FTB_NO_SLOT;
+    ftb_note_differences(out, out->n - (slot != FTB_NO_SLOT));
     if (s->lost_pending)
         end_of_gap(s, r.ts, report);
     s->lost_pending = 0;

@@ -39,17 +39,36 @@ static int is_op_sound(const ftb_op *op)
     if (!is_width(op->width))
         return 0;
     switch (op->op) {
-    case FTB_OP_SCALAR: return is_width(op->out_width) && op->out_width >= op->width;
+    case FTB_OP_SCALAR: return op->out_width == op->width || (op->width == 4 && op->out_width == 8);
     case FTB_OP_FIXED: return op->where == FTB_INLINE && op->size > 0 && op->size % op->width == 0;
     case FTB_OP_STRING: return op->intern != NULL;
     default: return 1;
     }
 }
 
+/* A word for a value narrower than one: at a multiple of 8, so that neighbours share it, or wherever it fits. It may begin up
+ * to 4 bytes before the payload, where every record has its header (K:ring_buffer.c), but never ends behind the fixed part. */
+static void choose_word(ftb_op *op, uint32_t min_len, int big_endian)
+{
+    const int64_t offset = op->offset, width = op->width, last = min_len >= 4 ? (int64_t)min_len - 8 : -4;
+    int64_t word = offset & ~(int64_t)7;
+    if (offset + width > word + 8)
+        word = offset;
+    if (word > last)
+        word = last;
+    op->word = (int32_t)word;
+    op->shift = (uint8_t)(8 * (big_endian ? 8 - width - (offset - word) : offset - word));
+}
+
+static int is_narrow(const ftb_op *op)
+{
+    return op->op == FTB_OP_COMM || (op->op == FTB_OP_SCALAR && op->width < 8);
+}
+
 int ftb_plan_check(ftb_plan *plan)
 {
     for (uint32_t i = 0; i < plan->n_ops; i++) {
-        const ftb_op *op = &plan->ops[i];
+        ftb_op *op = &plan->ops[i];
         uint32_t end;
         if (!is_op_sound(op) || __builtin_add_overflow(op->offset, fixed_bytes(op), &end))
             return FTB_BAD_PLAN;
@@ -59,6 +78,8 @@ int ftb_plan_check(ftb_plan *plan)
             return FTB_BAD_PLAN;
         if (!is_count_inside(op, plan->min_len))
             return FTB_BAD_PLAN;
+        if (is_narrow(op))
+            choose_word(op, plan->min_len, plan->big_endian);
     }
     return FTB_OK;
 }

@@ -72,7 +72,7 @@ int64_t ftb_clock_apply(const ftb_clock *clock, uint64_t raw);
 void ftb_clock_apply_all(const ftb_clock *clock, int64_t *ts, uint32_t n);
 
 /* A batch of record refs: parallel arrays that stay in cache. */
-#define FTB_BATCH 1024
+#define FTB_BATCH 256
 #define FTB_N_IDS 0x10000u /* common_type is a u16 (K:trace_events.h) */
 #define FTB_NO_SLOT 0xffffu
 #define FTB_NO_PLAN 0xffffu
@@ -81,6 +81,7 @@ void ftb_clock_apply_all(const ftb_clock *clock, int64_t *ts, uint32_t n);
 
 typedef struct {
     uint32_t n;
+    uint64_t differ; /* bits in which the words of meta[] may differ from one another: none where a run of alike records fills it */
     int64_t ts[FTB_BATCH];
     const uint8_t *data[FTB_BATCH]; /* the payload, event fields start at offset 0 */
     uint64_t meta[FTB_BATCH];       /* length of the payload, slot and stream in one word: one store, one compare */
@@ -91,9 +92,20 @@ static inline uint64_t ftb_meta(uint32_t len, uint16_t slot, uint16_t stream)
     return (uint64_t)len << 32 | (uint64_t)slot << 16 | stream;
 }
 
+static inline uint32_t ftb_meta_len(uint64_t meta)
+{
+    return (uint32_t)(meta >> 32);
+}
+
+/* Index of its stream, without the mark. */
+static inline uint32_t ftb_meta_stream(uint64_t meta)
+{
+    return (uint32_t)(meta & ~(uint64_t)FTB_LOST_BEFORE) & 0xffff;
+}
+
 static inline uint32_t ftb_len(const ftb_batch *b, uint32_t k)
 {
-    return (uint32_t)(b->meta[k] >> 32);
+    return ftb_meta_len(b->meta[k]);
 }
 
 static inline uint16_t ftb_slot(const ftb_batch *b, uint32_t k)
@@ -101,10 +113,25 @@ static inline uint16_t ftb_slot(const ftb_batch *b, uint32_t k)
     return (uint16_t)(b->meta[k] >> 16);
 }
 
-/* Index of its stream, without the mark. */
 static inline uint32_t ftb_stream_index(const ftb_batch *b, uint32_t k)
 {
-    return (uint32_t)(b->meta[k] & ~(uint64_t)FTB_LOST_BEFORE) & 0xffff;
+    return ftb_meta_stream(b->meta[k]);
+}
+
+/* Records from `from` on were added: take down how they differ from the first. A reduction without branches, so that it is
+ * vectorised. */
+static inline void ftb_note_differences(ftb_batch *b, uint32_t from)
+{
+    uint64_t differ = 0;
+    for (uint32_t i = from; i < b->n; i++)
+        differ |= b->meta[i] ^ b->meta[0];
+    b->differ |= differ;
+}
+
+static inline void ftb_batch_clear(ftb_batch *b)
+{
+    b->n = 0;
+    b->differ = 0;
 }
 
 static inline int ftb_is_after_loss(const ftb_batch *b, uint32_t k)
@@ -131,7 +158,8 @@ typedef struct {
 typedef struct {
     uint8_t *data;
     size_t size;     /* bytes in use */
-    size_t capacity; /* bytes allocated */
+    size_t ready;    /* bytes that may be written now */
+    size_t capacity; /* bytes allocated; those from ready on have not been touched yet */
 } ftb_column;
 
 int ftb_column_reserve(ftb_column *column, size_t extra);
@@ -246,7 +274,7 @@ typedef enum {
     FTB_OP_BUFFER,   /* uint16 */
     FTB_OP_SLOT,     /* uint16: which event */
     FTB_OP_COMM,     /* int32 code by the pid at offset; where there is none, the pid + INT32_MIN */
-    FTB_OP_SCALAR,   /* width bytes in, out_width bytes out */
+    FTB_OP_SCALAR,   /* width bytes in and out; or 4 in and 8 out, unsigned: addresses of a 32-bit kernel */
     FTB_OP_FIXED,    /* size bytes: elements of width bytes, byte order corrected */
     FTB_OP_STRING,   /* int32 code into the op's dictionary */
     FTB_OP_LIST,     /* offsets (uint64) in column, elements in values */
@@ -261,6 +289,8 @@ typedef struct {
     uint8_t width;     /* of one element in the record */
     uint8_t out_width; /* SCALAR: of one element in the column */
     uint8_t is_signed;
+    uint8_t shift;         /* COMM, SCALAR of less than 8 bytes: where the value stands in the word at `word` */
+    int32_t word;          /* offset of 8 bytes of the record that hold the value; both set by ftb_plan_check */
     uint32_t offset, size; /* TAIL: size tells where the number of elements stands, see ftb_count_at; 0: nowhere */
     ftb_column column;
     ftb_column values;  /* LIST: the elements */
@@ -283,7 +313,8 @@ typedef struct {
     uint64_t outside; /* dynamic fields that lay outside their record */
 } ftb_plan;
 
-/* Check every offset against the fixed length once, so that gathering needs one compare per record. */
+/* Check every offset against the fixed length once, so that gathering needs one compare per record; choose the words that
+ * narrow scalars are read by, as few as possible. */
 int ftb_plan_check(ftb_plan *plan);
 void ftb_plan_free(ftb_plan *plan);
 
@@ -314,8 +345,27 @@ typedef struct {
     uint64_t total_bytes; /* of all streams, to guess final sizes from progress; 0: not known, or not to be guessed */
 } ftb_gather_context;
 
-/* Append rows for the n records whose places in `batch` are `index` (NULL: 0..n-1). */
-int ftb_gather(ftb_plan *plan, const ftb_gather_context *context, const ftb_batch *batch, const uint16_t *index, uint32_t n);
+/* Refs of one plan, none shorter than its min_len: part of a batch, or a group. */
+typedef struct {
+    const int64_t *ts;
+    const uint8_t *const *data;
+    const uint64_t *meta;
+    uint64_t differ; /* as in ftb_batch */
+    uint32_t n;
+} ftb_refs;
+
+/* Append a row for each ref. */
+int ftb_gather(ftb_plan *plan, const ftb_gather_context *context, const ftb_refs *refs);
+
+/* Refs that wait for more of their plan: gathering some hundred at once costs far less a row than gathering a few. */
+#define FTB_GROUP 256
+typedef struct {
+    uint32_t n;
+    uint64_t differ; /* as in ftb_batch */
+    int64_t ts[FTB_GROUP];
+    const uint8_t *data[FTB_GROUP];
+    uint64_t meta[FTB_GROUP];
+} ftb_group;
 
 /* scan + merge + gather until memory for refs is used up, a stream needs a segment, or enough rows were made. */
 typedef struct {
@@ -325,7 +375,8 @@ typedef struct {
     const uint16_t *plan_of_slot; /* several slots may share a plan; FTB_NO_PLAN: count only */
     uint64_t *count_of_slot;
     ftb_plan *plans;
-    uint16_t *group_head; /* scratch, one per plan, all FTB_NO_PLAN between calls */
+    uint32_t n_plans;
+    ftb_group *groups; /* one per plan, all empty between calls */
     ftb_batch *batch;
 } ftb_decoder;
 

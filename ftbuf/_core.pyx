@@ -277,7 +277,7 @@ cdef class Decoder:
         ftb_column_free(&self.d.report.problems)
         ftb_column_free(&self.d.report.losses)
         PyMem_Free(self.d.plans)
-        PyMem_Free(self.d.group_head)
+        PyMem_Free(self.d.groups)
         PyMem_Free(self.d.count_of_slot)
         PyMem_Free(self.d.merge.heap)
         PyMem_Free(self.d.merge.streams)
@@ -298,11 +298,10 @@ cdef class Decoder:
         if self.n_plans or len(plan_of_slot) != self.n_slots:
             raise ValueError("plans are set once, one entry per slot")
         self.d.plans = <ftb_plan *>allocate(len(plans), sizeof(ftb_plan))
-        self.d.group_head = <uint16_t *>allocate(len(plans), sizeof(uint16_t))
-        memset(self.d.group_head, 0xff, len(plans) * sizeof(uint16_t))
+        self.d.groups = <ftb_group *>allocate(len(plans), sizeof(ftb_group))
         for i in range(len(plans)):
             self.set_plan(&self.d.plans[i], plans[i])
-            self.n_plans = i + 1
+            self.n_plans = self.d.n_plans = i + 1
             if ftb_plan_check(&self.d.plans[i]) != FTB_OK:
                 raise ValueError(ftb_status_message(FTB_BAD_PLAN).decode())
         self.d.plan_of_slot = <const uint16_t *>borrow(self.keep, plan_of_slot)
@@ -396,7 +395,7 @@ cdef class Decoder:
     cdef int fill(self) except -1:
         """Only refs: the next batch, for records()."""
         cdef int status
-        self.d.batch.n = 0
+        ftb_batch_clear(self.d.batch)
         with nogil:
             status = ftb_merge_fill(&self.d.merge, self.d.batch, &self.d.report)
         if status == FTB_NO_MEMORY:
@@ -552,7 +551,7 @@ cdef class Records:
         self.infos = [None] * n_slots
         self.status = FTB_OK
         self.loss_cursor = {}
-        decoder.d.batch.n = 0
+        ftb_batch_clear(decoder.d.batch)
 
     def __iter__(self):
         return self
@@ -560,7 +559,7 @@ cdef class Records:
     cdef int refill(self) except -1:
         """The next batch; 0 when there is none. A segment is replaced only when no ref of a batch points into it any more."""
         self.pos = 0
-        self.decoder.d.batch.n = 0
+        ftb_batch_clear(self.decoder.d.batch)
         while self.decoder.d.batch.n == 0:
             if self.status == FTB_DONE:
                 return 0

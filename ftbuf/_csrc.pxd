@@ -50,6 +50,7 @@ cdef extern from "ftbuf.h" nogil:
         const uint8_t **data
         uint64_t *meta
 
+    void ftb_batch_clear(ftb_batch *b)
     uint32_t ftb_len(const ftb_batch *b, uint32_t k)
     uint16_t ftb_slot(const ftb_batch *b, uint32_t k)
     uint32_t ftb_stream_index(const ftb_batch *b, uint32_t k)
@@ -58,6 +59,7 @@ cdef extern from "ftbuf.h" nogil:
     ctypedef struct ftb_column:
         uint8_t *data
         size_t size
+        size_t ready
         size_t capacity
 
     void ftb_column_trim(ftb_column *column)
@@ -170,6 +172,9 @@ cdef extern from "ftbuf.h" nogil:
         uint32_t n_streams
         uint64_t total_bytes
 
+    ctypedef struct ftb_group:
+        uint32_t n
+
     ctypedef struct ftb_decoder:
         ftb_merge merge
         ftb_report report
@@ -177,7 +182,8 @@ cdef extern from "ftbuf.h" nogil:
         const uint16_t *plan_of_slot
         uint64_t *count_of_slot
         ftb_plan *plans
-        uint16_t *group_head
+        uint32_t n_plans
+        ftb_group *groups
         ftb_batch *batch
 
     int ftb_decode(ftb_decoder *d, uint64_t max_records)

@@ -76,6 +76,7 @@ int main(int argc, char **argv)
     int repeat = atoi(argv[4]), gather = strcmp(argv[1], "function") == 0, fresh = strcmp(argv[5], "fresh") == 0;
     ftb_abi abi = {.subbuf_size = (uint32_t)atoi(argv[3]), .data_offset = 16, .commit_size = 8, .type_size = 2};
     static ftb_batch batch;
+    static ftb_group group;
     static int32_t codes[65536];
     static uint16_t slot_of[FTB_N_IDS]; /* every event in slot 0 */
     ftb_op comm = {.op = FTB_OP_COMM, .width = 4, .out_width = 4, .offset = 4, .size = 4};
@@ -84,17 +85,19 @@ int main(int argc, char **argv)
     const ftb_select select = {.slot_of = slot_of};
     const ftb_comms comms = {codes, 65536};
     ftb_plan plan = {.ops = ops, .comms = &comms, .n_ops = 8, .min_len = 24};
+    if (ftb_plan_check(&plan) != FTB_OK)
+        return 1;
     double best = 1e9, best_copy = 1e9;
     uint64_t events = 0;
     for (int r = 0; r < repeat; r++) {
         double elapsed = copy_once(data, size, &kept, fresh);
         best_copy = elapsed < best_copy ? elapsed : best_copy;
         ftb_stream s = {.abi = &abi, .select = &select, .last_ts = INT64_MIN};
-        uint16_t plan_of_slot[1] = {gather ? 0 : FTB_NO_PLAN}, head[1] = {FTB_NO_PLAN};
+        uint16_t plan_of_slot[1] = {gather ? 0 : FTB_NO_PLAN};
         uint64_t count[1] = {0};
         ftb_decoder d = {.merge = {.streams = &s, .n_streams = 1},
                          .context = {&s, 1, size}, .plan_of_slot = plan_of_slot, .count_of_slot = count, .plans = &plan,
-                         .group_head = head, .batch = &batch};
+                         .n_plans = 1, .groups = &group, .batch = &batch};
         double t = now();
         ftb_stream_feed(&s, data, size, 0, 1);
         int status = ftb_decode(&d, UINT64_MAX);
