@@ -95,17 +95,29 @@ static void gather_slot(const rows *r, uint16_t *out)
 
 /* ---- scalars: words of 8 bytes first, then what is narrower out of them ---- */
 
-static void load_words(const ftb_refs *refs, int64_t offset, int big, uint64_t *out)
+FTB_ALWAYS_INLINE __m128i word_pair(const uint8_t *first, const uint8_t *second)
+{
+    __m128i pair = _mm_loadl_epi64((const __m128i *)(const void *)first);
+    return _mm_castpd_si128(_mm_loadh_pd(_mm_castsi128_pd(pair), (const double *)(const void *)second));
+}
+/* Two words a store where the host can: stores are what limits this loop. `past_cache`: as ftb_stream_out. */
+static void load_words(const ftb_refs *refs, int64_t offset, int big, uint64_t *out, int past_cache)
 {
     const uint8_t *const *data = refs->data;
     uint32_t i = 0;
 #if defined(__SSE2__)
-    /* two words a store: stores are what limits this loop */
-    for (; !big && i + 2 <= refs->n; i += 2) {
-        __m128i pair = _mm_loadl_epi64((const __m128i *)(const void *)(data[i] + offset));
-        pair = _mm_castpd_si128(_mm_loadh_pd(_mm_castsi128_pd(pair), (const double *)(const void *)(data[i + 1] + offset)));
-        _mm_storeu_si128((__m128i *)(void *)(out + i), pair);
+    if (((uintptr_t)out & 15) != 0 && refs->n > 0) {
+        out[0] = ftb_load64(data[0] + offset, big);
+        i = 1;
     }
+    if (past_cache)
+        for (; !big && i + 2 <= refs->n; i += 2)
+            _mm_stream_si128((__m128i *)(void *)(out + i), word_pair(data[i] + offset, data[i + 1] + offset));
+    else
+        for (; !big && i + 2 <= refs->n; i += 2)
+            _mm_store_si128((__m128i *)(void *)(out + i), word_pair(data[i] + offset, data[i + 1] + offset));
+#else
+    (void)past_cache;
 #endif
     for (; i < refs->n; i++)
         out[i] = ftb_load64(data[i] + offset, big);
@@ -114,7 +126,7 @@ static void load_words(const ftb_refs *refs, int64_t offset, int big, uint64_t *
 static const uint64_t *words_of(rows *r, const ftb_op *op)
 {
     if (r->word != op->word)
-        load_words(r->refs, op->word, r->plan->big_endian, r->words);
+        load_words(r->refs, op->word, r->plan->big_endian, r->words, 0);
     r->word = op->word;
     return r->words;
 }
@@ -139,14 +151,6 @@ static void narrow(const uint64_t *words, uint32_t n, const ftb_op *op, uint8_t 
         else
             NARROW_LOOP(uint32_t, uint64_t);
     }
-}
-
-static void gather_scalar(rows *r, const ftb_op *op, uint8_t *to)
-{
-    if (op->width == 8)
-        load_words(r->refs, op->offset, r->plan->big_endian, (uint64_t *)(void *)to);
-    else
-        narrow(words_of(r, op), r->refs->n, op, to);
 }
 
 uint64_t ftb_read_scalar(const ftb_op *op, int big_endian, const uint8_t *data)
@@ -185,37 +189,47 @@ static int32_t comm_code(const ftb_comms *comms, uint32_t pid)
 
 #define PIDS_AT_ONCE 32
 
-/* A task's events come in runs: a block with one pid is filled, not looked up. */
-static void comm_block(const ftb_comms *comms, const uint32_t *pids, int32_t *out, uint32_t n)
+/* A task's events come in runs: a block with one pid is filled, not looked up. Returns all codes, or'd: negative if one is. */
+static int32_t comm_block(const ftb_comms *comms, const uint32_t *pids, int32_t *out, uint32_t n)
 {
     uint32_t differ = 0;
+    int32_t all = comm_code(comms, pids[0]);
     for (uint32_t i = 0; i < n; i++)
         differ |= pids[i] ^ pids[0];
     if (differ == 0) {
-        int32_t code = comm_code(comms, pids[0]);
+        const int32_t code = all;
         for (uint32_t i = 0; i < n; i++)
             out[i] = code;
     } else {
         for (uint32_t i = 0; i < n; i++)
-            out[i] = comm_code(comms, pids[i]);
+            all |= out[i] = comm_code(comms, pids[i]);
     }
+    return all;
 }
 
-static void gather_comm(rows *r, const ftb_op *op, int32_t *out)
+/* Pids of other widths than a pid_t's: no kernel has them, but a format may say so. */
+static int32_t comms_of_odd_pids(const rows *r, const ftb_op *op, int32_t *out)
 {
-    const ftb_comms *comms = r->plan->comms;
-    const uint32_t n = r->refs->n;
-    uint32_t i = 0;
-    if (op->width != PID_WIDTH) {
-        for (; i < n; i++)
-            out[i] = comm_code(comms, (uint32_t)ftb_load(r->refs->data[i] + op->offset, op->width, r->plan->big_endian));
-        return;
+    int32_t all = 0;
+    for (uint32_t i = 0; i < r->refs->n; i++) {
+        uint64_t pid = ftb_load(r->refs->data[i] + op->offset, op->width, r->plan->big_endian);
+        all |= out[i] = comm_code(r->plan->comms, (uint32_t)pid);
     }
-    const uint32_t *pids = pids_of(r, op);
-    for (; i + PIDS_AT_ONCE <= n; i += PIDS_AT_ONCE)
-        comm_block(comms, pids + i, out + i, PIDS_AT_ONCE);
-    if (i < n)
-        comm_block(comms, pids + i, out + i, n - i);
+    return all;
+}
+
+static int gather_comm(rows *r, ftb_op *op, int32_t *out)
+{
+    int32_t all = 0;
+    if (op->width == PID_WIDTH) {
+        const uint32_t *pids = pids_of(r, op), n = r->refs->n;
+        for (uint32_t i = 0; i < n; i += PIDS_AT_ONCE)
+            all |= comm_block(r->plan->comms, pids + i, out + i, n - i < PIDS_AT_ONCE ? n - i : PIDS_AT_ONCE);
+    } else {
+        all = comms_of_odd_pids(r, op, out);
+    }
+    const uint8_t mark = 1;
+    return all < 0 && op->values.size == 0 ? ftb_column_append(&op->values, &mark, sizeof mark) : FTB_OK;
 }
 
 /* ---- arrays, strings, lists ---- */
@@ -317,26 +331,15 @@ static size_t expected_bytes(const rows *r, const ftb_op *op, size_t coming)
     return expected < (double)SIZE_MAX / 4 ? (size_t)expected : 0;
 }
 
-/* Ops whose output is at most 8 bytes a row are gathered into a buffer in L1 and copied out from there. */
-static int is_small(const ftb_op *op)
-{
-    return op->op <= FTB_OP_SCALAR;
-}
-
-static void gather_small(rows *r, const ftb_op *op, void *to)
+/* One op's values of all rows. */
+static int gather_values(rows *r, ftb_op *op, void *to)
 {
     switch (op->op) {
-    case FTB_OP_CPU: gather_cpu(r, to); break;
-    case FTB_OP_BUFFER: gather_buffer(r, to); break;
-    case FTB_OP_SLOT: gather_slot(r, to); break;
-    case FTB_OP_COMM: gather_comm(r, op, to); break;
-    default: gather_scalar(r, op, to); break;
-    }
-}
-
-static int gather_large(const rows *r, ftb_op *op, void *to)
-{
-    switch (op->op) {
+    case FTB_OP_CPU: gather_cpu(r, to); return FTB_OK;
+    case FTB_OP_BUFFER: gather_buffer(r, to); return FTB_OK;
+    case FTB_OP_SLOT: gather_slot(r, to); return FTB_OK;
+    case FTB_OP_COMM: return gather_comm(r, op, to);
+    case FTB_OP_SCALAR: narrow(words_of(r, op), r->refs->n, op, to); return FTB_OK;
     case FTB_OP_FIXED: gather_fixed(r, op, to); return FTB_OK;
     case FTB_OP_STRING: return gather_strings(r, op, to);
     case FTB_OP_LIST: return gather_lists(r, op, to);
@@ -344,12 +347,30 @@ static int gather_large(const rows *r, ftb_op *op, void *to)
     }
 }
 
-static void copy_out(const ftb_op *op, uint8_t *to, const void *from, size_t bytes)
+/* Past the cache, by way of a buffer in it: but for what can be stored there at once. */
+static int gather_past_cache(rows *r, ftb_op *op, uint8_t *to, size_t bytes)
 {
-    if (op->column.capacity >= FTB_STREAM_FROM)
-        ftb_stream_out(to, from, bytes);
+    _Alignas(64) uint8_t gathered[FTB_GROUP * sizeof(uint64_t)];
+    if (bytes > sizeof gathered)
+        return gather_values(r, op, to);
+    int status = gather_values(r, op, gathered);
+    if (status == FTB_OK)
+        ftb_stream_out(to, gathered, bytes);
+    return status;
+}
+
+static int gather_to(rows *r, ftb_op *op, uint8_t *to, size_t bytes)
+{
+    const int past_cache = op->column.capacity >= FTB_STREAM_FROM;
+    if (op->op == FTB_OP_SCALAR && op->width == 8)
+        load_words(r->refs, op->offset, r->plan->big_endian, (uint64_t *)(void *)to, past_cache);
+    else if (op->op == FTB_OP_TS && past_cache)
+        ftb_stream_out(to, (const uint8_t *)r->refs->ts, bytes);
+    else if (op->op == FTB_OP_TS)
+        memcpy(to, r->refs->ts, bytes);
     else
-        memcpy(to, from, bytes);
+        return past_cache ? gather_past_cache(r, op, to, bytes) : gather_values(r, op, to);
+    return FTB_OK;
 }
 
 static int gather_op(rows *r, ftb_op *op)
@@ -360,19 +381,7 @@ static int gather_op(rows *r, ftb_op *op)
     if (bytes > op->column.ready - op->column.size &&
         ftb_column_reserve_for(&op->column, bytes, expected_bytes(r, op, bytes)) != FTB_OK)
         return FTB_NO_MEMORY;
-    uint8_t *to = op->column.data + op->column.size;
-    int status = FTB_OK;
-    if (op->op == FTB_OP_TS) {
-        copy_out(op, to, r->refs->ts, bytes);
-    } else if (is_small(op) && op->column.capacity >= FTB_STREAM_FROM) {
-        _Alignas(64) uint8_t gathered[FTB_GROUP * 8];
-        gather_small(r, op, gathered);
-        ftb_stream_out(to, gathered, bytes);
-    } else if (is_small(op)) {
-        gather_small(r, op, to);
-    } else {
-        status = gather_large(r, op, to);
-    }
+    int status = gather_to(r, op, op->column.data + op->column.size, bytes);
     op->column.size += status == FTB_OK ? bytes : 0;
     return status;
 }

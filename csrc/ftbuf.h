@@ -293,7 +293,7 @@ typedef struct {
     int32_t word;          /* offset of 8 bytes of the record that hold the value; both set by ftb_plan_check */
     uint32_t offset, size; /* TAIL: size tells where the number of elements stands, see ftb_count_at; 0: nowhere */
     ftb_column column;
-    ftb_column values;  /* LIST: the elements */
+    ftb_column values;  /* LIST: the elements; COMM: not empty once a task without a code was met */
     ftb_intern *intern; /* STRING: its dictionary */
 } ftb_op;
 

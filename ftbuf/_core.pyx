@@ -364,7 +364,7 @@ cdef class Decoder:
         p = &self.d.plans[plan]
         rows, columns = p.rows, []
         for i in range(p.n_ops):
-            values = Column.adopt(&p.ops[i].values) if p.ops[i].op == FTB_OP_LIST else None
+            values = Column.adopt(&p.ops[i].values) if p.ops[i].op in (FTB_OP_LIST, FTB_OP_COMM) else None
             columns.append((Column.adopt(&p.ops[i].column), values))
         p.rows = 0
         return rows, columns

@@ -70,16 +70,16 @@ class CommCodes:
         self.strings = list(codes)
         self.name_of = name_of
 
-    def encoded(self, column: np.ndarray) -> Encoded:
-        """A column of codes, with those pids named that the table does not hold."""
-        unnamed = column < 0
-        if not unnamed.any():
+    def encoded(self, column: np.ndarray, unnamed: bool) -> Encoded:
+        """A column of codes, with those pids named that the table does not hold: `unnamed` tells whether there are any."""
+        if not unnamed:
             return Encoded(column, self.strings)
-        pids, places = np.unique(column[unnamed] & 0x7FFFFFFF, return_inverse=True)  # the pid without its mark
+        missing = column < 0
+        pids, places = np.unique(column[missing] & 0x7FFFFFFF, return_inverse=True)  # the pid without its mark
         codes = {name: code for code, name in enumerate(self.strings)}
         found = np.array([codes.setdefault(self.name_of(pid), len(codes)) for pid in pids.tolist()], np.int32)
         column = column.copy()
-        column[unnamed] = found[places]
+        column[missing] = found[places]
         return Encoded(column, list(codes))
 
 
@@ -181,7 +181,7 @@ def header_column(name: str, fmt: EventFormat, names: Names) -> ColumnPlan | Non
     if name != COMM or pid is None:
         return None
     op = (_core.OP_COMM, 0, pid.size, 4, 0, pid.offset, pid.size, None)
-    return ColumnPlan(name, op, lambda column, _: names.comms.encoded(array(column, np.int32)))
+    return ColumnPlan(name, op, lambda column, unnamed: names.comms.encoded(array(column, np.int32), len(unnamed) > 0))
 
 
 def header_names(fmt: EventFormat, names: Names) -> list[str]:
