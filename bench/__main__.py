@@ -1,4 +1,4 @@
-"""python -m bench [core|kernels|startup|peers ...], python -m bench peers FILE ...: results are ratios from one run."""
+"""python -m bench [core|kernels|startup|peers|analysis ...], python -m bench peers FILE ...: results are ratios from one run."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import os
 import sys
 from typing import Any
 
-from . import core, kernels, peers, startup
+from . import analysis, core, kernels, peers, startup
 
-PARTS = {"core": core.run, "kernels": kernels.run, "startup": startup.run, "peers": peers.run}
+PARTS = {"core": core.run, "kernels": kernels.run, "startup": startup.run, "peers": peers.run,
+         "analysis": analysis.run}
 
 
 def show(value: Any) -> str:

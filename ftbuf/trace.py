@@ -21,7 +21,7 @@ from .metadata import Metadata
 from .opening import open_recording
 from .recording import EventContext, Pair, Recording
 from .requests import events_request, row_bytes, slots_request, timeline_request
-from .survey import Survey, first_time, last_time, problems_table, short_records, survey
+from .survey import Survey, first_time, last_time, losses, problems_table, short_records, survey
 from .table import ColumnData, Table
 from .texts import TraceTexts, ViewTexts
 
@@ -239,7 +239,7 @@ class Trace(Metadata, TraceTexts, Mapping[str, "EventView"]):
         ``before`` and ``after`` are the times of the records around the gap (before is -1 << 63 where none was seen);
         ``count`` is -1 where the kernel did not say how many.
         """
-        return self._survey.lost
+        return self._lost
 
     @property
     def problems(self) -> Table:
@@ -480,6 +480,11 @@ class Trace(Metadata, TraceTexts, Mapping[str, "EventView"]):
     @cached_property
     def _survey(self) -> Survey:
         return survey(self._open(), self._sources(), self._selection.window)
+
+    @cached_property
+    def _lost(self) -> Table:
+        known: Survey | None = self.__dict__.get("_survey")
+        return losses(self._open(), self._sources(), self._selection.window) if known is None else known.lost
 
     @cached_property
     def _short_records(self) -> list[Problem]:

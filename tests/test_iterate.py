@@ -66,3 +66,12 @@ def test_sizes(text, n):
 def test_what_is_no_size(size, error):
     with pytest.raises(error, match="size"):
         parse_size(size)
+
+
+def test_losses_alone_are_those_of_the_survey(recording):
+    with ftbuf.open(recording.path, errors="skip") as alone, ftbuf.open(recording.path, errors="skip") as surveyed:
+        views = [(t, t.window(t.start and t.start + 100_000), t.window(where="common_pid == 0")) for t in (alone, surveyed)]
+        for a, b in zip(*views, strict=True):
+            assert b.events is not None  # looks at every record
+            for name in b.lost:
+                np.testing.assert_array_equal(a.lost[name], b.lost[name])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from ..errors import EventNotFoundError
 from ..formats import EventFormat
@@ -13,6 +13,7 @@ SWITCH, WAKING, WAKEUP, WAKEUP_NEW = "sched:sched_switch", "sched:sched_waking",
 _STATE = re.compile(r'\{\s*(0x[0-9a-fA-F]+|\d+)[uUlL]*\s*,\s*"(\w+)"\s*\}')
 USUAL_STATES = {1: "S", 2: "D", 4: "T", 8: "t", 16: "X", 32: "Z", 64: "P", 128: "I"}  # K:include/linux/sched.h, since 4.14
 ENDED = frozenset("XxZ")
+FIRST_LOOK = "4 KB"
 
 
 def task_states(switch: EventFormat) -> dict[int, str]:
@@ -32,24 +33,20 @@ def sleep_mask(switch: EventFormat) -> int:
     return mask
 
 
-def one_buffer(trace: Trace, events: Iterable[str]) -> Trace:
+def one_buffer(trace: Trace, events: Sequence[str]) -> Trace:
     """The view, narrowed to one buffer where it has several: the first in which one of the events occurs.
 
     Buffers can hold the same events twice (instances), or those of different machines (merged files).
     """
     if trace.selection.buffer is not None or len(trace.buffers) < 2:
         return trace
-    names = set(events)
-    for buffer in trace.buffers:
-        view = trace.window(buffer=buffer)
-        if names & {f"{trace[key].system}:{trace[key].name}" for key in view.events}:
-            return view
-    return trace
+    views = (trace.window(buffer=buffer) for buffer in trace.buffers)
+    return next((view for view in views if any(occurs(view, name) for name in events)), trace)
 
 
-def occurring(trace: Trace, events: Sequence[str]) -> list[str]:
-    """Those of the events that the trace has records of."""
-    return [name for name in events if name in trace and len(trace[name])]
+def occurs(trace: Trace, event: str) -> bool:
+    """Whether a trace has records of the event: found out by looking for the first."""
+    return event in trace and any(True for _ in trace[event].iterate(["common_ts"], step_size=FIRST_LOOK))
 
 
 def require_events(trace: Trace, events: Sequence[str], what: str) -> None:

@@ -13,7 +13,7 @@ from ..plan import UNKNOWN_COMM
 from ..table import Encoded, Table
 from ..trace import Trace
 from .gaps import Gaps
-from .sched import SWITCH, WAKEUP, WAKEUP_NEW, WAKING, occurring, one_buffer, require_events, sleep_mask
+from .sched import SWITCH, WAKEUP, WAKEUP_NEW, WAKING, occurs, one_buffer, require_events, sleep_mask
 from .stats import PERCENTILES, Keys, Samples
 from .tables import rows_of, stacked, table
 from .wakeupmatch import Matcher, Matches, Rows, step_rows
@@ -119,8 +119,9 @@ def wakeup_latency(trace: Trace, *, by: str = "task", event: str | None = None, 
 
 
 def chosen_events(trace: Trace, event: str | None) -> list[str]:
-    first = [event] if event is not None else occurring(trace, [WAKING])[:1] or occurring(trace, [WAKEUP])
-    return [*first, *(name for name in occurring(trace, [WAKEUP_NEW]) if name not in first)]
+    """The event that wakeups are taken from, and that of new tasks."""
+    first = event if event is not None else next((name for name in (WAKING, WAKEUP) if occurs(trace, name)), WAKING)
+    return [name for name in dict.fromkeys([first, WAKEUP_NEW]) if name in trace]
 
 
 WORST_COLUMNS = ("latency", "woken_at", "ran_at", "pid", "comm", "prio", "cpu", "waker_pid", "waker_cpu", "from_cpu")
