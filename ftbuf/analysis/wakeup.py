@@ -20,7 +20,7 @@ from .wakeupmatch import Matcher, Matches, Rows, step_rows
 
 WORST = 20
 KEYS = {"task": "pid", "comm": "name", "cpu": "cpu", "prio": "prio"}  # of a row in the table: the column of Matches
-STEP = "64 MB"
+STEP = "16 MB"  # a step that fits the caches is faster than a larger one
 
 
 @dataclass(frozen=True, slots=True)
