@@ -28,8 +28,8 @@ def switched_on(name):
     return os.environ.get(name, "") not in ("", "0")
 
 
-def files(ending):
-    return sorted(os.path.join("csrc", name) for name in os.listdir("csrc") if name.endswith(ending))
+def files(ending, folder="csrc"):
+    return sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(ending))
 
 
 sanitize = SANITIZE if switched_on("FTBUF_SANITIZE") else []
@@ -37,7 +37,7 @@ extension = Extension(
     "ftbuf._core",
     sources=["ftbuf/_core.pyx", *files(".c")],
     include_dirs=["csrc"],
-    depends=["ftbuf/_csrc.pxd", "ftbuf/_ctext.pxd", "ftbuf/_text.pxi", "ftbuf/_repack.pxi", "ftbuf/_calls.pxi", *files(".h")],
+    depends=[*files(".h"), *files((".pxd", ".pxi"), "ftbuf")],
     extra_compile_args=[*COMPILE, *(["-Werror"] if switched_on("FTBUF_WARNINGS") else []), *sanitize],
     extra_link_args=sanitize[:1],
 )

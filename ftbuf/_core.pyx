@@ -617,3 +617,5 @@ cdef class Records:
 include "_text.pxi"
 include "_lines.pxi"
 include "_repack.pxi"
+include "_calls.pxi"
+include "_census.pxi"

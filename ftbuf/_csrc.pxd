@@ -62,6 +62,7 @@ cdef extern from "ftbuf.h" nogil:
         size_t ready
         size_t capacity
 
+    int ftb_column_reserve(ftb_column *column, size_t extra)
     void ftb_column_trim(ftb_column *column)
     void ftb_column_free(ftb_column *column)
 

@@ -57,6 +57,3 @@ cdef class Repacker:
     def counts(self):
         """Records kept, pages copied whole, pages built anew."""
         return self.r.records, self.r.copied, self.r.rebuilt
-
-
-include "_calls.pxi"

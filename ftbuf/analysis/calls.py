@@ -8,15 +8,15 @@ from functools import cached_property
 import numpy as np
 
 from .. import _core
-from ..errors import FormatError
+from ..errors import EventNotFoundError, FormatError
 from ..table import Table
 from ..trace import Trace
+from .sched import SWITCH, occurs, one_buffer
 
 ENTRIES = ("ftrace:funcgraph_entry", "ftrace:fgraph_retaddr_entry")
 EXIT = "ftrace:funcgraph_exit"
 FUNCTION = "ftrace:function"
 REPEATS = "ftrace:func_repeats"
-SWITCH = "sched:sched_switch"
 
 CALL = ("common_ts", "common_cpu", "common_pid", "func", "depth")
 COLUMNS = {**dict.fromkeys(ENTRIES, CALL), EXIT: (*CALL, "calltime", "rettime"), FUNCTION: ("common_cpu", "ip"),
@@ -41,14 +41,14 @@ def call_sums(trace: Trace, *, by_path: bool, own_time: bool, sleep_time: bool) 
 
 def has_calls(trace: Trace) -> bool:
     """Whether there are records that tell how long calls took."""
-    return any(trace[name].key in trace.events for name in (*ENTRIES, EXIT) if name in trace)
+    return occurs(trace, *ENTRIES, EXIT)
 
 
 class CallSums:
     """One run over a trace."""
 
     def __init__(self, trace: Trace, by_path: bool, own_time: bool, sleep_time: bool) -> None:
-        self._trace = trace
+        self._trace = one_buffer(trace, (*ENTRIES, EXIT) if has_calls(trace) else (FUNCTION,))
         self._calls = _core.Calls(by_path, own_time, self._gaps)
         self._subtract_sleep = not sleep_time and not sleep_is_left_out(trace)
 
@@ -66,8 +66,8 @@ class CallSums:
 
     def _graph(self) -> None:
         names = [*ENTRIES, EXIT, *([SWITCH] if self._subtract_sleep else [])]
-        if self._subtract_sleep:
-            self._trace[SWITCH]  # an error where there are no switches to tell when tasks slept
+        if self._subtract_sleep and not occurs(self._trace, SWITCH):
+            raise EventNotFoundError(f"only {SWITCH} tells when tasks slept, and the recording has no such records")
         for step in self._steps(names):
             entries = merged([step[name] for name in ENTRIES if name in step])
             self._calls.step(entries, returns(step.get(EXIT)), step.get(SWITCH))
@@ -83,11 +83,10 @@ class CallSums:
 
     def _steps(self, names: Sequence[str]) -> Iterator[dict[str, list[np.ndarray]]]:
         trace = self._trace
-        key_of = {name: trace[name].key for name in names if name in trace}
-        occurring = [name for name, key in key_of.items() if key in trace.events]
-        columns = {name: COLUMNS[name] for name in occurring}
-        for step in trace.iterate(occurring, columns) if occurring else ():
-            yield {name: arrays(step[key_of[name]]) for name in occurring}
+        wanted = [name for name in names if name in trace]
+        columns = {name: COLUMNS[name] for name in wanted}
+        for step in trace.iterate(wanted, columns) if wanted else ():
+            yield {name: arrays(step[trace[name].key]) for name in wanted}
 
 
 def sleep_is_left_out(trace: Trace) -> bool:

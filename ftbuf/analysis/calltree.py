@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..survey import encoded
 from ..table import Table
 from ..trace import Trace
 from .calls import NO_CALLER, call_sums, has_calls
@@ -46,7 +47,7 @@ def call_tree(trace: Trace, *, sleep_time: bool = True) -> Table:
     sums = tree.sums
     counts = {name: sums[name].astype(np.int64) for name in ("hit", "returned", "open", "lossy")}
     return table({
-        "function": tree.functions,
+        "function": encoded(tree.functions),
         "address": sums["func"],
         "depth": tree.depths,
         "caller": tree.parents,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..durations import duration_text
+from ..survey import encoded
 from ..table import Table
 from ..trace import Trace
 from .calls import call_sums, has_calls
@@ -73,7 +74,7 @@ def function_profile(trace: Trace, *, graph_time: bool = True, sleep_time: bool 
     with np.errstate(invalid="ignore", divide="ignore"):
         avg = np.where(ints["hit"] > 0, ints["time"] / ints["hit"], np.nan)
     return table({
-        "function": [row.function for row in rows],
+        "function": encoded([row.function for row in rows]),
         "address": np.array([row.address for row in rows], np.uint64),
         "cpu": ints["cpu"],
         "hit": ints["hit"],

@@ -41,12 +41,14 @@ def one_buffer(trace: Trace, events: Sequence[str]) -> Trace:
     if trace.selection.buffer is not None or len(trace.buffers) < 2:
         return trace
     views = (trace.window(buffer=buffer) for buffer in trace.buffers)
-    return next((view for view in views if any(occurs(view, name) for name in events)), trace)
+    return next((view for view in views if occurs(view, *events)), trace)
 
 
-def occurs(trace: Trace, event: str) -> bool:
-    """Whether a trace has records of the event: found out by looking for the first."""
-    return event in trace and any(True for _ in trace[event].iterate(["common_ts"], step_size=FIRST_LOOK))
+def occurs(trace: Trace, *events: str) -> bool:
+    """Whether a trace has records of any of the events: found out by looking for the first."""
+    known = [name for name in events if name in trace]
+    steps = trace.iterate(known, ["common_ts"], step_size=FIRST_LOOK) if known else ()
+    return any(len(rows) for step in steps for rows in step.values())
 
 
 def require_events(trace: Trace, events: Sequence[str], what: str) -> None:

@@ -14,7 +14,7 @@ from ..errors import FilterError, FtbufError
 from .common import UsageError
 
 OK, DATA_ERROR, USAGE = 0, 1, 2
-COMMANDS = ("info", "events", "report", "stat", "check", "split", "convert", "latency", "profile")
+COMMANDS = ("info", "events", "report", "stat", "check", "split", "convert", "latency", "profile", "loss")
 
 
 def build_parser(modules: Sequence[Any]) -> argparse.ArgumentParser:
