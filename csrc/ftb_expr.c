@@ -250,18 +250,30 @@ static void emit_string(const ftb_vm *vm, const ftb_insn *op, ftb_mem mem, int64
     ftb_put_padded(vm->out, (const char *)mem.data, n, width > FTB_WIDTH_MAX ? FTB_WIDTH_MAX : (int)width, left);
 }
 
-static void emit_integer(const ftb_vm *vm, const ftb_insn *op, int64_t value)
+/* A value as an integer of a size; the spec's own size is not looked at. */
+static void emit_integer(const ftb_vm *vm, unsigned size, uint64_t spec, int64_t value)
 {
-    value = ftb_extend((uint64_t)value, op->size);
-    uint64_t spec = op->imm;
-    if ((spec & ~((uint64_t)FTB_SPEC_KERNEL << 32)) == (uint64_t)10 << 40) {
-        if (op->size & FTB_SIZE_SIGNED)
+    uint64_t plain = FTB_SPEC_OF_INT(spec) & ~((uint64_t)FTB_SPEC_KERNEL << 32);
+    value = ftb_extend((uint64_t)value, size);
+    if (plain == (uint64_t)10 << 40) {
+        if (size & FTB_SIZE_SIGNED)
             ftb_put_signed(vm->out, value);
         else
             ftb_put_decimal(vm->out, (uint64_t)value);
+    } else if (plain == (uint64_t)16 << 40 && !(size & FTB_SIZE_SIGNED)) {
+        ftb_put_hex(vm->out, (uint64_t)value, 1, false);
     } else {
-        ftb_put_number(vm->out, spec, value, op->size & FTB_SIZE_SIGNED, FTB_SPEC_WIDTH(spec), FTB_SPEC_PRECISION(spec));
+        ftb_put_number(vm->out, spec, value, size & FTB_SIZE_SIGNED, FTB_SPEC_WIDTH(spec), FTB_SPEC_PRECISION(spec));
     }
+}
+
+FTB_ALWAYS_INLINE int load_field(const ftb_vm *vm, const ftb_insn *op, int64_t *value)
+{
+    unsigned bytes = op->size & ~(unsigned)FTB_SIZE_SIGNED;
+    if (FTB_UNLIKELY(bytes > vm->size || op->arg > vm->size - bytes))
+        return FTB_RECORD_SHORT;
+    *value = ftb_extend(ftb_load(vm->record + op->arg, bytes, vm->program->big_endian), op->size);
+    return FTB_OK;
 }
 
 static int bounded(int64_t value)
@@ -366,12 +378,14 @@ static bool emit_pops_mem(unsigned code)
 
 int ftb_run(ftb_vm *vm, int64_t *value)
 {
-    int64_t stack[FTB_INT_STACK], locals[FTB_LOCALS] = {0};
+    int64_t stack[FTB_INT_STACK], locals[FTB_LOCALS];
     ftb_mem mems[FTB_MEM_STACK];
     int64_t *top = stack; /* one past the last integer */
     ftb_mem *mem = mems;  /* one past the last mem */
     int status;
     const ftb_insn *ops = vm->program->ops;
+    if (vm->program->has_locals)
+        memset(locals, 0, sizeof locals);
     for (const ftb_insn *op = ops;; op++) {
         switch (op->code) {
         case FTB_X_END:
@@ -379,13 +393,11 @@ int ftb_run(ftb_vm *vm, int64_t *value)
                 *value = top[-1];
             return FTB_OK;
         case FTB_X_PUSH: *top++ = (int64_t)op->imm; break;
-        case FTB_X_FIELD: {
-            unsigned bytes = op->size & ~(unsigned)FTB_SIZE_SIGNED;
-            if (FTB_UNLIKELY(bytes > vm->size || op->arg > vm->size - bytes))
-                return FTB_RECORD_SHORT;
-            *top++ = ftb_extend(ftb_load(vm->record + op->arg, bytes, vm->program->big_endian), op->size);
+        case FTB_X_FIELD:
+            if (FTB_UNLIKELY((status = load_field(vm, op, top)) != FTB_OK))
+                return status;
+            top++;
             break;
-        }
         case FTB_X_CONTEXT: *top++ = pseudo(vm->context, op->arg); break;
         case FTB_X_DYNLEN: {
             ftb_mem found;
@@ -450,7 +462,14 @@ int ftb_run(ftb_vm *vm, int64_t *value)
             break;
         case FTB_X_TEXT: ftb_put(vm->out, (const char *)vm->program->pool + op->arg, op->imm); break;
         case FTB_X_MARK: *top++ = (int64_t)vm->out->len; break;
-        case FTB_X_INT: emit_integer(vm, op, *--top); break;
+        case FTB_X_INT: emit_integer(vm, op->size, op->imm, *--top); break;
+        case FTB_X_FINT: {
+            int64_t field;
+            if (FTB_UNLIKELY((status = load_field(vm, op, &field)) != FTB_OK))
+                return status;
+            emit_integer(vm, FTB_SPEC_SIZE(op->imm), op->imm, field);
+            break;
+        }
         default:
             top -= emit_pops(op->code);
             mem -= emit_pops_mem(op->code);

@@ -70,6 +70,7 @@
     X(MARK, 0, 1, 0, 0)    /* length of the text so far */                                                                    \
     X(PAD, 3, 0, 0, 0)     /* mark, width, precision: cut and pad what was written since; imm spec */                         \
     X(INT, 1, 0, 0, 0)     /* imm spec, size */                                                                               \
+    X(FINT, 0, 0, 0, 0)    /* arg offset, size, imm spec: FIELD and INT, whose size stands in the spec */                                                                               \
     X(INTX, 3, 0, 0, 0)    /* width, precision, value */                                                                      \
     X(CHAR, 1, 0, 0, 0)                                                                                                       \
     X(STR, 0, 0, 1, 0)     /* imm spec */                                                                                     \
@@ -126,6 +127,8 @@ enum ftb_stack_form { FTB_STACK_KERNEL, FTB_STACK_TRACE_CMD, FTB_STACK_USER, FTB
 #define FTB_SPEC_PRECISION(s) ((int)(((s) >> 16) & 0xffff) - 1) /* -1: none */
 #define FTB_SPEC_FLAGS(s) ((unsigned)(((s) >> 32) & 0xff))
 #define FTB_SPEC_BASE(s) ((unsigned)(((s) >> 40) & 0xff))
+#define FTB_SPEC_SIZE(s) ((unsigned)(((s) >> 48) & 0xff)) /* of FINT: what the field is printed as */
+#define FTB_SPEC_OF_INT(s) ((s) & UINT64_C(0xffffffffffff))
 enum ftb_spec_flags {
     FTB_SPEC_LEFT = 1,
     FTB_SPEC_PLUS = 2,
@@ -169,6 +172,7 @@ typedef struct ftb_program {
     uint8_t big_endian;
     uint8_t long_size;
     bool emits;  /* writes text: for ftb_render_body only */
+    bool has_locals;
     bool result; /* leaves an integer: for ftb_eval only */
 } ftb_program;
 
@@ -221,6 +225,7 @@ typedef struct ftb_symbol_cache {
         uint64_t size;
         uint32_t name_size;
         uint32_t module_size;
+        uint32_t name_hash;
     } hits[FTB_SYMBOL_CACHE];
 } ftb_symbol_cache;
 
@@ -228,7 +233,9 @@ typedef struct ftb_symbol_cache {
  * Caller-owned, zeroed before first use, one per report. Without it depths are 0. */
 #define FTB_CALL_DEPTH 128
 typedef struct ftb_calls {
+    uint32_t hashes[FTB_CALL_DEPTH]; /* of the names */
     const char *names[FTB_CALL_DEPTH];
+    uint32_t count;
 } ftb_calls;
 
 /* What a program can see besides its record. Every pointer may be NULL. */

@@ -9,12 +9,13 @@
 /* One record, with what most columns need. */
 typedef struct {
     const ftb_line_plan *plan;
-    const ftb_line_state *state;
+    ftb_line_state *state;
     ftb_text_context *context;
     const uint8_t *data;
     uint32_t len;
     uint32_t slot;
     uint32_t buffer;
+    uint32_t stream;
     int32_t pid;
     uint64_t ts;
     uint8_t flags, preempt;
@@ -108,6 +109,37 @@ FTB_ALWAYS_INLINE char *put_seconds(char *p, uint64_t value, uint64_t per_second
     return put_right(p, value % per_second, decimals, '0');
 }
 
+FTB_ALWAYS_INLINE char *put_pair(char *p, uint32_t value)
+{
+    memcpy(p, ftb_digit_pairs + 2 * value, 2);
+    return p + 2;
+}
+
+/* Six digits. */
+FTB_ALWAYS_INLINE char *put_six(char *p, uint32_t value)
+{
+    p = put_pair(p, value / 10000);
+    p = put_pair(p, value / 100 % 100);
+    return put_pair(p, value % 100);
+}
+
+/* The seconds of a time and a dot: those of the line before, mostly. A plan has one column of them. */
+static char *put_whole(char *p, ftb_line_state *state, uint64_t second, size_t width)
+{
+    if (FTB_UNLIKELY(width > FTB_LINE_SECONDS - DIGITS)) {
+        p = put_right(p, second, width, ' ');
+        *p++ = '.';
+        return p;
+    }
+    if (FTB_UNLIKELY(state->seconds_size == 0 || state->second != second)) {
+        char *end = put_right(state->seconds, second, width, ' ');
+        *end++ = '.';
+        state->seconds_size = (uint32_t)(end - state->seconds);
+        state->second = second;
+    }
+    return copy(p, state->seconds, state->seconds_size);
+}
+
 static char *put_difference(char *p, const line *l, int64_t difference, size_t width)
 {
     char *start = p;
@@ -155,8 +187,14 @@ static char *put_time(char *p, const line *l, const ftb_line_column *c)
 {
     uint64_t since = l->ts - (uint64_t)l->plan->start, previous = (uint64_t)l->state->previous;
     switch (c->op) {
-    case FTB_LINE_TIME_US: return put_seconds(p, rounded_us(l->ts), US_PER_S, 6, c->width);
-    case FTB_LINE_TIME_NS: return put_seconds(p, l->ts, NS_PER_S, 9, c->width);
+    case FTB_LINE_TIME_US: {
+        uint64_t us = rounded_us(l->ts), second = us / US_PER_S;
+        return put_six(put_whole(p, l->state, second, c->width), (uint32_t)(us - second * US_PER_S));
+    }
+    case FTB_LINE_TIME_NS: {
+        uint64_t second = l->ts / NS_PER_S;
+        return put_right(put_whole(p, l->state, second, c->width), l->ts - second * NS_PER_S, 9, '0');
+    }
     case FTB_LINE_TIME_RAW: return put_right(p, l->ts, c->width, ' ');
     case FTB_LINE_REL_US: return put_right(p, rounded_us(since), c->width, ' ');
     case FTB_LINE_REL_MS: return put_seconds(p, rounded_us(since), 1000, 3, 0);
@@ -195,7 +233,16 @@ static char *put_column(char *p, const line *l, const ftb_line_column *c)
     }
 }
 
-int ftb_line_plan_supported(const ftb_line_plan *plan)
+/* Whether a column is the same for all records of a task on a stream. */
+static int is_of_task(uint32_t op)
+{
+    const uint64_t of_task = 1ull << FTB_LINE_TEXT | 1ull << FTB_LINE_COMM | 1ull << FTB_LINE_COMM_CUT | 1ull << FTB_LINE_PID |
+                             1ull << FTB_LINE_PID_RIGHT | 1ull << FTB_LINE_PID_PLAIN | 1ull << FTB_LINE_TGID |
+                             1ull << FTB_LINE_CPU | 1ull << FTB_LINE_CPU_RIGHT | 1ull << FTB_LINE_BUFFER;
+    return of_task >> op & 1;
+}
+
+int ftb_line_plan_prepare(ftb_line_plan *plan)
 {
     const uint64_t not_supported = 1ull << FTB_LINE_PID_HEX | 1ull << FTB_LINE_CPU_HEX | 1ull << FTB_LINE_FLAGS |
                                    1ull << FTB_LINE_PREEMPT_HEX | 1ull << FTB_LINE_INDEX_HEX | 1ull << FTB_LINE_TIME_HEX |
@@ -204,6 +251,13 @@ int ftb_line_plan_supported(const ftb_line_plan *plan)
     for (uint32_t i = 0; i < plan->n_columns; i++)
         if (plan->columns[i].op >= FTB_LINE_OPS || not_supported >> plan->columns[i].op & 1)
             return 0;
+    plan->n_head = 0;
+    plan->head_room = 2 * FTB_LINE_SLACK;
+    if (plan->room > FTB_LINE_HEAD_MAX)
+        return 1;
+    plan->head_room = plan->room;
+    for (; plan->n_head < plan->n_columns && is_of_task(plan->columns[plan->n_head].op);)
+        plan->n_head++;
     return 1;
 }
 
@@ -216,22 +270,44 @@ static int is_for_this_loop(const ftb_line_plan *plan, const ftb_line_state *sta
            plan->bodies[slot] != NULL && b->ts[k] >= plan->start && b->ts[k] >= 0;
 }
 
-static line line_of(const ftb_line_plan *plan, const ftb_line_state *state, ftb_text_context *context, const ftb_stream *streams,
+static line line_of(const ftb_line_plan *plan, ftb_line_state *state, ftb_text_context *context, const ftb_stream *streams,
                     const ftb_batch *b, uint32_t k)
 {
-    const ftb_stream *s = &streams[ftb_stream_index(b, k)];
+    uint32_t stream = ftb_stream_index(b, k);
+    const ftb_stream *s = &streams[stream];
     line l = {.plan = plan, .state = state, .context = context, .data = b->data[k], .len = ftb_len(b, k),
-              .slot = ftb_slot(b, k), .buffer = s->buffer, .ts = (uint64_t)b->ts[k]};
+              .slot = ftb_slot(b, k), .buffer = s->buffer, .stream = stream, .ts = (uint64_t)b->ts[k]};
     l.pid = (int32_t)common(plan, plan->pid, l.data, l.len);
     l.flags = (uint8_t)common(plan, plan->common_flags, l.data, l.len);
     l.preempt = (uint8_t)common(plan, plan->preempt_count, l.data, l.len);
-    ftb_piece comm = comm_of(plan, l.pid);
-    context->comm = plan->texts + comm.offset;
-    context->comm_size = comm.size;
     context->pid = l.pid;
     context->cpu = (int32_t)s->cpu;
     context->ts = b->ts[k];
     return l;
+}
+
+/* How the line begins: with what the task's last line on this stream began. Also tells the context whose line it is. */
+static char *put_head(char *p, const line *l)
+{
+    const ftb_line_plan *plan = l->plan;
+    ftb_line_head *head = &l->state->heads[l->stream];
+    char *text = l->state->head_texts + plan->head_room * l->stream;
+    bool is_known = head->is_set && head->pid == l->pid;
+    if (!is_known)
+        *head = (ftb_line_head){.is_set = 1, .pid = l->pid, .comm = comm_of(plan, l->pid)};
+    l->context->comm = plan->texts + head->comm.offset;
+    l->context->comm_size = head->comm.size;
+    if (!is_known) {
+        char *end = text;
+        for (uint32_t i = 0; i < plan->n_head; i++)
+            end = put_column(end, l, &plan->columns[i]);
+        head->size = (uint32_t)(end - text);
+    }
+    memcpy(p, text, FTB_LINE_SLACK); /* most are longer than one block */
+    memcpy(p + FTB_LINE_SLACK, text + FTB_LINE_SLACK, FTB_LINE_SLACK);
+    if (FTB_UNLIKELY(head->size > 2 * FTB_LINE_SLACK))
+        memcpy(p, text, head->size);
+    return p + head->size;
 }
 
 /* Columns from i on, up to the body or the end; returns the place of the first not done. */
@@ -241,6 +317,10 @@ static uint32_t put_columns(const line *l, uint32_t i, ftb_text *out)
     char *p = ftb_room(out, plan->room);
     if (p == NULL)
         return plan->n_columns; /* the text's status says so */
+    if (i == 0) {
+        p = put_head(p, l);
+        i = plan->n_head;
+    }
     for (; i < plan->n_columns && plan->columns[i].op != FTB_LINE_BODY; i++)
         p = put_column(p, l, &plan->columns[i]);
     out->len = (size_t)(p - out->data);

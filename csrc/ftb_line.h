@@ -73,13 +73,31 @@ typedef struct ftb_line_plan {
     ftb_place pid, common_flags, preempt_count;
     uint8_t big_endian;
     int64_t start;    /* relative times count from here */
+    uint32_t n_head;  /* ftb_line_plan_prepare: columns at the beginning that are the same for all records of a task on a stream, */
+    size_t head_room; /* and bytes that they take at the most */
     size_t room;      /* bytes that all columns but the body take at the most, and FTB_LINE_SLACK for each */
     size_t max_line;  /* a longer line is not for this loop; 0: no limit */
 } ftb_line_plan;
 
+/* How lines of the task that was met last on a stream begin; the text stands in ftb_line_state. */
+typedef struct ftb_line_head {
+    uint8_t is_set;
+    int32_t pid;
+    uint32_t size;
+    ftb_piece comm; /* of the task */
+} ftb_line_head;
+
+#define FTB_LINE_SECONDS 40
+#define FTB_LINE_HEAD_MAX (1 << 14) /* longer heads are not kept */
+
 typedef struct ftb_line_state {
     int64_t previous; /* time of the line before */
     uint64_t index;   /* lines so far */
+    ftb_line_head *heads; /* by stream, zeroed before the first line */
+    char *head_texts;     /* by stream, plan->head_room bytes each */
+    uint64_t second;      /* what `seconds` says, and a dot; seconds_size 0: nothing yet */
+    uint32_t seconds_size;
+    char seconds[FTB_LINE_SECONDS + FTB_LINE_SLACK];
     uint8_t *begun;   /* by stream: whether its first line was printed; that one is the caller's, who may have more to say */
 } ftb_line_state;
 
@@ -88,7 +106,7 @@ typedef struct ftb_line_state {
 uint32_t ftb_render_lines(const ftb_line_plan *plan, ftb_line_state *state, ftb_text_context *context, const ftb_stream *streams,
                           const ftb_batch *batch, uint32_t from, size_t enough, ftb_text *out);
 
-/* Whether every column of a plan is one that the loop can print. */
-int ftb_line_plan_supported(const ftb_line_plan *plan);
+/* Fill in what follows from the columns; whether every column is one that the loop can print. */
+int ftb_line_plan_prepare(ftb_line_plan *plan);
 
 #endif

@@ -67,6 +67,14 @@ void ftb_symbol_cache_reset(ftb_symbol_cache *cache)
         cache->hits[i] = (struct ftb_symbol_hit){.address = NO_ADDRESS};
 }
 
+static uint32_t hash_of(const char *name, uint32_t size)
+{
+    uint32_t hash = 2166136261u; /* FNV-1a */
+    for (uint32_t i = 0; i < size; i++)
+        hash = (hash ^ (uint8_t)name[i]) * 16777619u;
+    return hash;
+}
+
 static void look_up(const ftb_symbols *symbols, uint64_t address, struct ftb_symbol_hit *hit)
 {
     *hit = (struct ftb_symbol_hit){.address = address};
@@ -87,6 +95,7 @@ static void look_up(const ftb_symbols *symbols, uint64_t address, struct ftb_sym
     hit->size = symbols->ends[row] - hit->start;
     hit->name = name;
     hit->name_size = (uint32_t)(end - name);
+    hit->name_hash = hash_of(name, hit->name_size);
     hit->module = module;
     hit->module_size = module_end != NULL ? (uint32_t)(module_end - module) : 0;
 }
@@ -174,25 +183,42 @@ void ftb_emit_pointer_string(const ftb_vm *vm, const ftb_insn *op, uint64_t valu
         ftb_emit_pointer(vm, op, value);
 }
 
+/* Where a name stands in a chain, or its length: most names that differ do so in their hashes. */
+static uint32_t place_in(const ftb_calls *chain, const char *name, uint32_t hash)
+{
+    uint32_t depth = 0;
+    while (depth < chain->count && (chain->hashes[depth] != hash || (chain->names[depth] != name && strcmp(chain->names[depth], name) != 0)))
+        depth++;
+    return depth;
+}
+
+static void set_call(ftb_calls *chain, uint32_t depth, const char *name, uint32_t hash)
+{
+    chain->names[depth] = name;
+    chain->hashes[depth] = hash;
+    if (chain->count <= depth)
+        chain->count = depth + 1;
+}
+
 /* Where the parent stands in the chain of this CPU, the function is one deeper; what is not known starts anew. */
 void ftb_emit_calls(const ftb_vm *vm, uint64_t function, uint64_t parent)
 {
     struct ftb_symbol_hit scratch;
     const ftb_text_context *context = vm->context;
-    const char *caller = ftb_symbol_find(context, parent, &scratch)->name;
-    const char *name = ftb_symbol_find(context, function, &scratch)->name;
+    const struct ftb_symbol_hit *hit = ftb_symbol_find(context, parent, &scratch);
+    const char *caller = hit->name;
+    uint32_t caller_hash = hit->name_hash;
+    hit = ftb_symbol_find(context, function, &scratch);
     if (context->calls == NULL || context->cpu < 0 || (uint32_t)context->cpu >= context->n_calls || caller == NULL)
         return;
-    const char **chain = context->calls[context->cpu].names;
-    uint32_t depth = 0;
-    while (depth < FTB_CALL_DEPTH - 1 && chain[depth] != NULL && strcmp(chain[depth], caller) != 0)
-        depth++;
-    if (depth == FTB_CALL_DEPTH - 1 || chain[depth] == NULL) {
+    ftb_calls *chain = &context->calls[context->cpu];
+    uint32_t depth = place_in(chain, caller, caller_hash);
+    if (depth == chain->count || depth == FTB_CALL_DEPTH - 1) {
         depth = 0;
-        chain[0] = caller;
+        set_call(chain, 0, caller, caller_hash);
     }
-    if (name != NULL)
-        chain[depth + 1] = name;
+    if (hit->name != NULL)
+        set_call(chain, depth + 1, hit->name, hit->name_hash);
     ftb_fill(vm->out, ' ', 3 * (size_t)depth);
 }
 

@@ -97,14 +97,29 @@ static char *power_of_two_before(char *end, uint64_t value, int shift, bool uppe
     return end;
 }
 
+/* Eight hexadecimal digits: the nibbles, each in a byte of its own, become characters all at once. */
+static void eight_digits(char *p, uint32_t value, bool upper)
+{
+    uint64_t x = value;
+    x = (x & 0xffff0000) << 16 | (x & 0xffff);
+    x = (x << 8 | x) & UINT64_C(0x00ff00ff00ff00ff);
+    x = (x << 4 | x) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+    uint64_t is_letter = (x + UINT64_C(0x0606060606060606)) >> 4 & UINT64_C(0x0101010101010101);
+    x += UINT64_C(0x3030303030303030) + is_letter * ((upper ? 'A' : 'a') - '0' - 10);
+    x = FTB_HOST_BIG ? x : __builtin_bswap64(x); /* the first digit is the highest */
+    memcpy(p, &x, 8);
+}
+
 void ftb_put_hex(ftb_text *text, uint64_t value, int min_digits, bool upper)
 {
     char digits[16];
-    char *end = digits + sizeof digits;
-    char *first = power_of_two_before(end, value, 4, upper);
-    while (end - first < min_digits && first > digits)
-        *--first = '0';
-    ftb_put(text, first, (size_t)(end - first));
+    int n = value == 0 ? 1 : (67 - __builtin_clzll(value)) / 4;
+    if (n < min_digits)
+        n = min_digits < 16 ? min_digits : 16;
+    if (n > 8)
+        eight_digits(digits, (uint32_t)(value >> 32), upper);
+    eight_digits(digits + 8, (uint32_t)value, upper);
+    ftb_put(text, digits + 16 - n, (size_t)n);
 }
 
 void ftb_put_number(ftb_text *text, uint64_t spec, int64_t value, bool is_signed, int width, int precision)

@@ -83,6 +83,8 @@ static bool operand_is_valid(const ftb_program *p, uint32_t index)
         if (op->code == FTB_X_FLAGS && !in_pool(p, (uint32_t)op->imm, op->imm >> 32))
             return false;
         return (op->code != FTB_X_FLAGS && op->code != FTB_X_SYMBOLIC) || table_is_valid(p, op->arg);
+    case FTB_X_FINT:
+        return size_is_integer(op->size) && size_is_integer(FTB_SPEC_SIZE(op->imm));
     case FTB_X_DYNLEN:
         return op->size == FTB_WHERE_DATA_LOC || op->size == FTB_WHERE_REL_LOC;
     case FTB_X_MDYN:
@@ -137,6 +139,7 @@ static bool ops_are_valid(ftb_program *p)
         if (depth > FTB_INT_STACK || mem_depth > FTB_MEM_STACK || !operand_is_valid(p, i))
             return false;
         p->emits |= op->code >= FTB_X_TEXT;
+        p->has_locals |= op->code == FTB_X_SET || op->code == FTB_X_GET;
         if ((op->code == FTB_X_END) != (i == p->op_count - 1))
             return false;
         reached = op->code != FTB_X_JUMP;

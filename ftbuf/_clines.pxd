@@ -42,14 +42,21 @@ cdef extern from "ftb_line.h" nogil:
         ftb_place preempt_count
         uint8_t big_endian
         int64_t start
+        uint32_t n_head
+        size_t head_room
         size_t room
         size_t max_line
+
+    ctypedef struct ftb_line_head:
+        pass
 
     ctypedef struct ftb_line_state:
         int64_t previous
         uint64_t index
+        ftb_line_head *heads
+        char *head_texts
         uint8_t *begun
 
     uint32_t ftb_render_lines(const ftb_line_plan *plan, ftb_line_state *state, ftb_text_context *context,
                               const ftb_stream *streams, const ftb_batch *batch, uint32_t start, size_t enough, ftb_text *out)
-    int ftb_line_plan_supported(const ftb_line_plan *plan)
+    int ftb_line_plan_prepare(ftb_line_plan *plan)

@@ -78,9 +78,11 @@ cdef class LineWriter:
         self.texts.block += bytes(FTB_LINE_SLACK)
         self.plan.texts = <const char *>self.texts.block
         longest = max(map(len, [*(c[2] for c in columns), *flags, *preempt, *labels, *names, *comms[1], b""]))
-        self.plan.room = sum(c[1] + 2 * longest + 64 for c in columns) + FTB_LINE_SLACK
-        if not ftb_line_plan_supported(&self.plan):
+        self.plan.room = sum(c[1] + 2 * longest + 64 for c in columns) + 2 * FTB_LINE_SLACK
+        if not ftb_line_plan_prepare(&self.plan):
             raise ValueError("a column that only Python prints")
+        self.state.heads = <ftb_line_head *>allocate(records.decoder.d.merge.n_streams, sizeof(ftb_line_head))
+        self.state.head_texts = <char *>allocate(records.decoder.d.merge.n_streams, self.plan.head_room)
 
     cdef void set_columns(self, columns) except *:
         cdef ftb_line_column *c = <ftb_line_column *>allocate(len(columns), sizeof(ftb_line_column))
@@ -100,6 +102,8 @@ cdef class LineWriter:
     def __dealloc__(self):
         ftb_text_free(&self.text)
         PyMem_Free(self.begun)
+        PyMem_Free(self.state.heads)
+        PyMem_Free(self.state.head_texts)
         PyMem_Free(self.bodies)
         for p in (<size_t>self.plan.columns, <size_t>self.plan.flags, <size_t>self.plan.preempt, <size_t>self.plan.labels,
                   <size_t>self.plan.names, <size_t>self.plan.comms):

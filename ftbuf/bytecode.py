@@ -65,6 +65,7 @@ OPS: dict[str, tuple[int, int, int, int]] = {
     "MARK": (0, 1, 0, 0),
     "PAD": (3, 0, 0, 0),
     "INT": (1, 0, 0, 0),
+    "FINT": (0, 0, 0, 0),
     "INTX": (3, 0, 0, 0),
     "CHAR": (1, 0, 0, 0),
     "STR": (0, 0, 1, 0),
@@ -201,6 +202,32 @@ class Assembler:
             raise CompileError("expression needs too many intermediate values")
         if len(self.ops) > _MAX_OPS:
             raise CompileError("expression is too long")
+
+    def _just_before(self, name: str, back: int = 1) -> Op | None:
+        """The ``back``-th last operation, when it is of this name and no label stands after it."""
+        at = len(self.ops) - back
+        return self.ops[at] if at >= self._barrier and self.ops[at].name == name else None
+
+    def index(self, element: Int) -> None:
+        """The element of the memory and at the index on top; one that is known to be in a field is a field itself."""
+        at, array = self.constant(), self._just_before("MFIELD", 2)
+        if at is not None and array is not None and (at + 1) * element.size <= array.imm:
+            self.unpush()
+            self.ops.pop()
+            self.mem_depth -= 1
+            self.emit("FIELD", arg=array.arg + at * element.size, size=element.code)
+        else:
+            self.emit("INDEX", size=element.code)
+
+    def integer_text(self, kind: Int, spec: int) -> None:
+        """Print the integer on top, as one of this type; a field in one operation."""
+        value = self._just_before("FIELD")
+        if value is None:
+            self.emit("INT", size=kind.code, imm=spec)
+            return
+        self.ops.pop()
+        self.depth -= 1
+        self.emit("FINT", size=value.size, arg=value.arg, imm=spec | kind.code << 48)
 
     # -- constants
 

@@ -298,7 +298,7 @@ class Compiler:
         if base.element is None:
             raise CompileError("elements of unknown size")
         push_index()
-        self.asm.emit("INDEX", size=base.element.code)
+        self.asm.index(base.element)
         return base.element
 
     def _binary(self, node: Node) -> Type:
@@ -596,7 +596,7 @@ def _le_at(size: int) -> Function:
             raise CompileError("an argument is missing")
         compiler.mem(arguments[0])
         compiler.asm.push(0)
-        compiler.asm.emit("INDEX", size=size)
+        compiler.asm.index(Int(size, False))
         if compiler.scope.big_endian:
             compiler.asm.emit("SWAP", size=size)
         return Int(size, False)

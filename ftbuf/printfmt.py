@@ -135,7 +135,10 @@ class PrintCompiler(Compiler):
         if stars:
             self._stars(c, stars)
         self.integer(node)
-        self.asm.emit("INTX" if stars else "INT", size=kind.code, imm=self._spec(c, base))
+        if stars:
+            self.asm.emit("INTX", size=kind.code, imm=self._spec(c, base))
+        else:
+            self.asm.integer_text(kind, self._spec(c, base))
 
     # -- %s
 
@@ -370,10 +373,9 @@ class PrintCompiler(Compiler):
         mem = self.mem(node)
         self.asm.push(0)
         element = mem.element or Int(self.scope.long_size, False)
-        self.asm.emit("INDEX", size=element.size)
-        self.asm.emit(
-            "INT", size=8, imm=spec(width=2 + 2 * element.size, flags=SPEC_ALT | SPEC_ZERO | SPEC_KERNEL, base=16)
-        )
+        self.asm.index(Int(element.size, False))
+        flags = SPEC_ALT | SPEC_ZERO | SPEC_KERNEL
+        self.asm.integer_text(Int(8, False), spec(width=2 + 2 * element.size, flags=flags, base=16))
 
     # -- helpers of print formats
 

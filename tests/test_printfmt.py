@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ftbuf import _core
-from ftbuf.bytecode import CompileError
+from ftbuf.bytecode import CompileError, disassemble
 from ftbuf.lookups import Lookups, string_columns, symbol_columns
 from ftbuf.names import Symbols
 from ftbuf.printfmt import KERNEL, TRACE_CMD, compile_print_fmt
@@ -347,3 +347,36 @@ def test_any_record_is_text_or_a_status(pieces: list[str], values: list[str], da
     except CompileError:
         return
     assert not text.startswith("!") or text in ("!record_short", "!field_outside")
+
+
+@pytest.mark.parametrize("style", [TRACE_CMD, KERNEL])
+def test_texts_of_every_length(style) -> None:
+    """Short pieces are copied in blocks: each length has its own."""
+    made = sample()
+    for n in range(80):
+        text = ("abcdefghijklmnopqrstuvwxyz0123456789" * 3)[:n]
+        assert made.body(f'"{text}%d{text}", REC->pid', style) == f"{text}599{text}"
+
+
+def test_hexadecimal_numbers_of_every_length() -> None:
+    made = Made(field("u64 x", 8, 8), bytes(16))
+    for n in range(65):
+        for value in {(1 << n) - 1, (0xFEDCBA9876543210 >> 64 - n if n else 0)}:
+            made.payload = bytes(8) + struct.pack("<Q", value)
+            assert made.body('"%llx,%llX,%016llx,%p", REC->x, REC->x, REC->x, REC->x').split(",")[:3] == [
+                f"{value:x}", f"{value:X}", f"{value:016x}"]
+
+
+@BOTH
+def test_fields_are_printed_in_one_operation(big_endian: bool) -> None:
+    """A field and an element at a known place take no stack; jumps do not land between what was joined."""
+    made = Made(field("int a[4]", 8, 16, 1) + field("s8 b", 24, 1, 1),
+                bytes(8) + struct.pack((">" if big_endian else "<") + "4ib", 1, -2, 3, -4, -1), big_endian=big_endian)
+    text = '"%d %u %hhx %x %d", REC->a[1], REC->a[3], REC->b, REC->b, REC->b ? REC->a[2] : REC->a[0]'
+    assert made.body(text) == "-2 4294967292 ff ffffffff 3"
+    names = [line.split()[0] for line in disassemble(compile_print_fmt(made.scope(text), TRACE_CMD))]
+    assert names.count("FINT") == 4 and "INDEX" not in names and "MFIELD" not in names
+    assert made.body('"%d %d", REC->a[4], REC->a[-1]') == "0 0"
+    made.payload = made.payload[:12]
+    assert made.body('"%d", REC->a[0]') == "1"
+    assert made.body('"%d", REC->a[1]') == "!record_short"

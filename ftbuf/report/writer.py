@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from ..engine import Judge
 from ..plan import PID_LIMIT
 from ..recording import Recording
 from .bodies import EventTexts
-from .lineplan import LinePlan, Op
+from .lineplan import Column, LinePlan, Op
 from .lines import Line, Names
 from .record import LineRecord
 
@@ -86,7 +87,7 @@ def line_writer(
     writer = _core.LineWriter(
         records,
         renderer,
-        [(int(c.op), c.width, c.text) for c in plan.columns],
+        [(int(c.op), c.width, c.text) for c in joined(plan.columns)],
         plan.latency.flags,
         plan.latency.preempt,
         plan.labels,
@@ -101,6 +102,17 @@ def line_writer(
         max_line=max_line,
     )
     return writer, judge
+
+
+def joined(columns: Sequence[Column]) -> list[Column]:
+    """The columns, with texts that follow one another as one."""
+    out: list[Column] = []
+    for column in columns:
+        if out and out[-1].op is column.op is Op.TEXT:
+            out[-1] = replace(column, text=out[-1].text + column.text)
+        else:
+            out.append(column)
+    return out
 
 
 def comm_table(names: Names) -> tuple[np.ndarray, list[bytes]]:
