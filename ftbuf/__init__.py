@@ -7,29 +7,29 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import texts
-from ._core import STATUSES
-from .errors import (
-    ClosedError,
-    ColumnNotFoundError,
-    CompressionError,
-    DamageError,
-    DamageWarning,
-    EventNotFoundError,
-    FilterError,
-    FormatError,
-    FtbufError,
-    MissingDependencyError,
-    TruncatedError,
-    UnsupportedError,
-)
-from .event import Event
-from .formats import Abi, EventFormat, Field
-from .raw import decode_mmap, decode_pages
-from .table import Table
-from .trace import EventView, Trace, iterate, open, read_events
 
 if TYPE_CHECKING:
+    from ._core import STATUSES
+    from .errors import (
+        ClosedError,
+        ColumnNotFoundError,
+        CompressionError,
+        DamageError,
+        DamageWarning,
+        EventNotFoundError,
+        FilterError,
+        FormatError,
+        FtbufError,
+        MissingDependencyError,
+        TruncatedError,
+        UnsupportedError,
+    )
+    from .event import Event
+    from .formats import Abi, EventFormat, Field
+    from .raw import decode_mmap, decode_pages
     from .rewrite import Written, convert, split
+    from .table import Table
+    from .trace import EventView, Trace, iterate, open, read_events
 
 __version__ = "0.1.0"
 
@@ -64,16 +64,26 @@ __all__ = [
     "split",
 ]
 
-_WRITING = frozenset({"Written", "convert", "split"})
+_HOMES = {
+    "_core": ["STATUSES"],
+    "errors": ["ClosedError", "ColumnNotFoundError", "CompressionError", "DamageError", "DamageWarning", "EventNotFoundError",
+               "FilterError", "FormatError", "FtbufError", "MissingDependencyError", "TruncatedError", "UnsupportedError"],
+    "event": ["Event"],
+    "formats": ["Abi", "EventFormat", "Field"],
+    "raw": ["decode_mmap", "decode_pages"],
+    "rewrite": ["Written", "convert", "split"],
+    "table": ["Table"],
+    "trace": ["EventView", "Trace", "iterate", "open", "read_events"],
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    """What writes recordings is brought in when it is first asked for."""
-    if name not in _WRITING:
+    """Every name is brought in when it is first asked for: so a command can arrange its process before numpy is there."""
+    if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import rewrite
-
-    return getattr(rewrite, name)
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    return value
 
 
 texts.provide(lambda: import_module("ftbuf.report.texts"))

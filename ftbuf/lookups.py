@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -19,29 +18,15 @@ _TOP = (1 << 64) - 1
 
 def symbol_columns(symbols: Symbols, style: Style) -> tuple[Any, ...]:
     """Columns of TextTables: the kernel's choice among aliases and ends, or trace-cmd's."""
-    addresses, ends = symbols.addresses, symbols.ends
-    names, modules = symbols.names, symbols.modules
+    table = symbols.table
+    addresses, ends, names = table.addresses, table.ends, table.name_places.astype(np.uint32)
     if style.kernel:  # code that kallsyms lists, but that the kernel does not look up (K:kernel/kallsyms.c)
-        keep = np.array([not module.startswith(b"__builtin__") for module in modules], dtype=np.bool_)
-        addresses, ends = addresses[keep], ends[keep]
-        names, modules = list(compress(names, keep)), list(compress(modules, keep))
-    offsets, texts = _named(names, modules)
-    if style.kernel:
-        return addresses, ends, offsets, offsets, texts
-    exact = offsets.copy()
-    others = [i for i, (name, own) in enumerate(zip(symbols.exact_names, names, strict=True)) if name != own]
-    more, more_texts = _named([symbols.exact_names[i] for i in others], [modules[i] for i in others])
-    exact[others] = more + np.uint32(len(texts))
+        keep = ~table.rows_of_modules(b"__builtin__")
+        return addresses[keep], ends[keep], names[keep], names[keep], table.texts
     ends = np.empty_like(addresses)  # trace-cmd knows no end of a symbol but the next one, and none of the last
     ends[:-1] = addresses[1:]
     ends[-1:] = addresses[-1:] + np.uint64(1)
-    return addresses, ends, offsets, exact, texts + more_texts
-
-
-def _named(names: list[bytes], modules: list[bytes]) -> tuple[Any, bytes]:
-    """Offsets of names, and all texts: each name is followed by that of its module, both with a NUL."""
-    offsets, texts = _packed([name + b"\0" + module + b"\0" for name, module in zip(names, modules, strict=True)])
-    return offsets[:-1], texts
+    return addresses, ends, names, table.exact_places.astype(np.uint32), table.texts
 
 
 def comm_columns(comms: Comms) -> tuple[Any, ...]:

@@ -5,14 +5,14 @@ A table is untrusted text: one odd line never costs the other lines.
 
 from __future__ import annotations
 
-import binascii
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import compress
 from typing import TYPE_CHECKING, Any
+
+from .kallsyms import Lines, SymbolTable, read_kallsyms, texts_at
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,7 +74,7 @@ class _Known:
     def __init__(self, saved: Mapping[int, Any], learn: Learn | None, table: str) -> None:
         self.saved = dict(saved)
         self._learn = learn
-        self._table = table
+        self.table = table
         self._learned: Mapping[int, tuple[Any, str]] = {}
         self._lock = threading.Lock()
 
@@ -92,7 +92,7 @@ class _Known:
         return self.learned.get(pid, (None, ""))[0]
 
     def origin(self, pid: int) -> str | None:
-        return self._table if pid in self.saved else self.learned.get(pid, (None, None))[1]
+        return self.table if pid in self.saved else self.learned.get(pid, (None, None))[1]
 
     def pids(self) -> Iterator[int]:
         yield from self.saved
@@ -233,26 +233,26 @@ class Symbols:
     @property
     def addresses(self) -> NDArray[np.uint64]:
         """First byte of each symbol, ascending, each once."""
-        return self._table.addresses
+        return self.table.addresses
 
     @property
     def ends(self) -> NDArray[np.uint64]:
         """Where the kernel stops to count an address to the symbol: the next symbol, or soon after a module's last."""
-        return self._table.ends
+        return self.table.ends
 
     @property
     def names(self) -> list[bytes]:
-        return self._table.names
+        return self.table.names
 
     @property
     def modules(self) -> list[bytes]:
         """Module of each symbol, without brackets; empty for the kernel itself."""
-        return self._table.modules
+        return self.table.modules
 
     @cached_property
     def exact_names(self) -> list[bytes]:
         """What trace-cmd prints for the addresses themselves; see the class."""
-        return _trace_cmd_names(self._all, self._table)
+        return texts_at(self.table.texts, self.table.exact_places)
 
     def lookup(self, address: int, *, trace_cmd: bool = False) -> Symbol | None:
         """The symbol that an address lies in, or None.
@@ -267,19 +267,19 @@ class Symbols:
         """
         import numpy as np
 
-        table = self._table
+        table = self.table
         if not 0 <= address < 1 << 64:
             return None
         row = int(np.searchsorted(table.addresses, np.uint64(address), side="right")) - 1
         if row < 0:
             return None
         start, end = int(table.addresses[row]), int(table.ends[row])
-        is_last = row == len(table.names) - 1
+        is_last = row == len(table) - 1
         if address != start and (is_last if trace_cmd else address >= end):
             return None
-        name = self.exact_names[row] if trace_cmd and address == start else table.names[row]
+        name = table.exact_name(row) if trace_cmd and address == start else table.name(row)
         size = end - start if table.ends_are_symbols[row] else None
-        return Symbol(_text(name), _text(table.modules[row]), start, size)
+        return Symbol(_text(name), _text(table.module(row)), start, size)
 
     def name(self, address: int) -> str | None:
         """The name of the symbol that an address lies in, or None."""
@@ -293,9 +293,9 @@ class Symbols:
         """
         import numpy as np
 
-        table, wanted = self._table, np.asarray(addresses, dtype=np.uint64)
+        table, wanted = self.table, np.asarray(addresses, dtype=np.uint64)
         rows = np.searchsorted(table.addresses, wanted, side="right").astype(np.int64) - 1
-        if not len(table.names):
+        if not len(table):
             return rows
         inside = (wanted < table.ends[rows]) | (wanted == table.addresses[rows])
         return np.where((rows >= 0) & inside, rows, -1)
@@ -306,7 +306,7 @@ class Symbols:
         Takes a column as a table gives it: numbers of any shape, or one array a row (``kernel_stack``'s ``caller``),
         for which the result has one array of names a row.
         """
-        return self._taken(addresses, self.find, lambda rows: [_text(self._table.names[i]) for i in rows])
+        return self._taken(addresses, self.find, lambda rows: [_text(self.table.name(i)) for i in rows])
 
     def modules_of(self, addresses: Any) -> NDArray[np.object_]:
         """The modules that addresses lie in, as ``names_of``: "" for the kernel itself, None where it is not known.
@@ -315,7 +315,7 @@ class Symbols:
         """
         import numpy as np
 
-        count = len(self._table.names)
+        count = len(self.table)
         starts = np.array([m.start for m in self._modules], dtype=np.uint64)
         ends = np.array([m.end for m in self._modules], dtype=np.uint64)
 
@@ -328,7 +328,7 @@ class Symbols:
             return np.where((found < 0) & inside, count + at, found)
 
         return self._taken(addresses, rows, lambda found: [
-            _text(self._table.modules[i]) if i < count else self._modules[i - count].name for i in found])
+            _text(self.table.module(i)) if i < count else self._modules[i - count].name for i in found])
 
     def _taken(self, addresses: Any, find: Callable[[Any], NDArray[np.int64]],
                texts_of: Callable[[list[int]], list[str]]) -> NDArray[np.object_]:
@@ -354,46 +354,22 @@ class Symbols:
     def by_name(self, name: str | bytes) -> int | None:
         """The address of a symbol; of several of one name, the first in the text."""
         key = name.encode("utf-8", "surrogateescape") if isinstance(name, str) else name
-        return self._by_name.get(key)
+        return self._lines.address(key)
 
     def __len__(self) -> int:
-        return len(self._table.names)
+        return len(self.table)
 
     def __repr__(self) -> str:
         return "<Symbols: hidden>" if self.hidden else f"<Symbols: {len(self)} addresses>"
 
     @cached_property
-    def _all(self) -> _Lines:
-        return _read_kallsyms(self._text)
+    def _lines(self) -> Lines:
+        return read_kallsyms(self._text)
 
     @cached_property
-    def _table(self) -> _Table:
-        return _make_table(self._all)
-
-    @cached_property
-    def _by_name(self) -> dict[bytes, int]:
-        lines = self._all
-        addresses: list[int] = lines.addresses.tolist()
-        return {_split_module(n)[0]: a for n, a in zip(reversed(lines.names), reversed(addresses), strict=True)}
-
-
-@dataclass(frozen=True, slots=True)
-class _Lines:
-    """The symbols of the text that count, in its order."""
-
-    addresses: NDArray[np.uint64]
-    names: list[bytes]  # "name" or "name[module]"
-    hidden: bool
-    has_data: bool  # the kernel was built to list data symbols too (CONFIG_KALLSYMS_ALL)
-
-
-@dataclass(frozen=True, slots=True)
-class _Table:
-    addresses: NDArray[np.uint64]
-    ends: NDArray[np.uint64]
-    ends_are_symbols: NDArray[np.bool_]
-    names: list[bytes]
-    modules: list[bytes]
+    def table(self) -> SymbolTable:
+        """The symbols as columns, for what prints them."""
+        return SymbolTable(self._lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,116 +388,8 @@ def parse_modules(data: bytes) -> list[Module]:
     return sorted((m for m in found if m.start), key=lambda m: m.start)
 
 
-_PAGE = 4096
 _NOT_ZERO = re.compile(rb"^[ \t]*0*[1-9a-fA-F][0-9a-fA-F]* ", re.MULTILINE)
 _MODULE = re.compile(rb"^(\S+) ([0-9]{1,19}) [^\n]* 0x([0-9a-fA-F]{1,16})(?: [^\n]*)?$", re.MULTILINE)
-_ABSOLUTE = b"Aa"
-_LOCAL_DATA = b"bd"
-_LINE = re.compile(rb"^([0-9a-fA-F]{1,16}) (\S) (\S+)[ \t\r]*$", re.MULTILINE)
-
-
-def _read_kallsyms(text: bytes) -> _Lines:
-    import numpy as np
-
-    # Three words a line: "address type name" or "address type name[module]".
-    text = text.replace(b"\t[", b"[").replace(b" [", b"[")
-    words = text.split()
-    addresses, types, names = words[0::3], words[1::3], words[2::3]
-    regular = len(words) == 3 * (text.count(b"\n") + (not text.endswith(b"\n")))
-    try:
-        if not regular or max(map(len, types), default=1) != 1:
-            raise ValueError("not three words a line")
-        values = _hexadecimal(addresses)
-    except ValueError:
-        found = _LINE.findall(text)
-        addresses, types, names = ([line[i] for line in found] for i in range(3))
-        values = _hexadecimal(addresses)
-    kind = np.frombuffer(b"".join(types), dtype=np.uint8)
-    first = np.frombuffer(bytes([n[0] for n in names]), dtype=np.uint8)
-    hidden = len(values) > 0 and not values.any()
-    keep = ~np.isin(kind, list(_ABSOLUTE)) & (first != ord("$")) & (not hidden)
-    has_data = bool(np.isin(kind, list(_LOCAL_DATA)).any())
-    return _Lines(values[keep], list(compress(names, keep.tolist())), hidden, has_data)
-
-
-def _hexadecimal(words: list[bytes]) -> NDArray[np.uint64]:
-    import numpy as np
-
-    if max(map(len, words), default=0) > 16:
-        raise ValueError("address of more than 64 bits")
-    return np.frombuffer(binascii.unhexlify(b"".join([w.zfill(16) for w in words])), dtype=">u8").astype(np.uint64)
-
-
-def _split_module(name: bytes) -> tuple[bytes, bytes]:
-    if name.endswith(b"]"):
-        head, bracket, module = name.rpartition(b"[")
-        if bracket and head:
-            return head, module[:-1]
-    return name, b""
-
-
-def _make_table(lines: _Lines) -> _Table:
-    """One row an address. The stable sort keeps the order of the text among symbols of one address."""
-    import numpy as np
-
-    order = np.argsort(lines.addresses, kind="stable")
-    ascending = lines.addresses[order]
-    is_first = np.ones(len(order), dtype=np.bool_)
-    is_first[1:] = ascending[1:] != ascending[:-1]
-    addresses = ascending[is_first]
-    both = [_split_module(lines.names[i]) for i in order[is_first].tolist()]
-    names, modules = [n for n, _ in both], [m for _, m in both]
-    ends, are_symbols = _ends(addresses, names, modules, lines.has_data)
-    for array in (addresses, ends, are_symbols):
-        array.flags.writeable = False
-    return _Table(addresses, ends, are_symbols, names, modules)
-
-
-def _ends(addresses: NDArray[np.uint64], names: list[bytes], modules: list[bytes],
-          has_data: bool) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """Where each symbol ends, and whether the next symbol is there.
-
-    The kernel knows where it and its modules end; kallsyms does not tell. So nothing lies behind the kernel's last
-    symbol (nor behind ``_etext`` where only code has symbols), and a module's last reaches to the end of the next page.
-    """
-    import numpy as np
-
-    ends = np.empty_like(addresses)
-    ends[:-1] = addresses[1:]
-    are_symbols = np.ones(len(addresses), dtype=np.bool_)
-    last_rows = [i for i in range(len(modules)) if i + 1 == len(modules) or modules[i] != modules[i + 1]]
-    if not has_data:
-        last_rows += [i for i, name in enumerate(names) if name == b"_etext"]
-    for row in last_rows:
-        start = int(addresses[row])
-        end = (start // _PAGE + 2) * _PAGE if modules[row] else start + 1
-        if row + 1 < len(addresses):
-            end = min(end, int(addresses[row + 1]))
-        ends[row] = min(end, (1 << 64) - 1)
-        are_symbols[row] = False
-    return ends, are_symbols
-
-
-def _trace_cmd_names(lines: _Lines, table: _Table) -> list[bytes]:
-    """What trace-cmd prints for the exact address of each row.
-
-    libtraceevent (TE:event-parse.c) collects the symbols last line first, sorts them by address, and takes whichever of
-    several at one address the binary search of the C library probes first.
-    """
-    import numpy as np
-
-    backwards = np.arange(len(lines.names) - 1, -1, -1)
-    order = backwards[np.argsort(lines.addresses[::-1], kind="stable")]
-    ascending = lines.addresses[order]
-    low = np.zeros(len(table.addresses), dtype=np.int64)
-    high = np.full(len(table.addresses), len(order), dtype=np.int64)
-    middle = (low + high) // 2
-    for _ in range(len(order).bit_length() + 1):
-        middle = (low + high) // 2
-        probe = ascending[np.minimum(middle, len(order) - 1)]
-        low = np.where(probe < table.addresses, middle + 1, low)
-        high = np.where(probe > table.addresses, middle, high)
-    return [_split_module(lines.names[i])[0] for i in order[middle].tolist()]
 
 
 def _text(name: bytes) -> str:

@@ -16,10 +16,6 @@ from ..errors import DamageWarning
 from ..trace import Trace, open
 
 
-class UsageError(Exception):
-    """A command was called wrongly, in a way that only a look at the recording shows. Exit status 2."""
-
-
 @contextmanager
 def opened(path: str | list[str]) -> Iterator[tuple[Trace, list[str]]]:
     """A trace read with errors="warn": all that can be read is; what was damaged is said on stderr.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import os
 import sys
@@ -11,7 +12,7 @@ from typing import Any
 
 from .. import __version__
 from ..errors import FilterError, FtbufError
-from .common import UsageError
+from . import UsageError
 
 OK, DATA_ERROR, USAGE = 0, 1, 2
 COMMANDS = ("info", "events", "report", "stat", "check", "split", "convert", "latency", "profile", "loss")
@@ -34,8 +35,17 @@ def load(argv: Sequence[str]) -> list[Any]:
     return [importlib.import_module(f"ftbuf.cli.{name}") for name in named or COMMANDS]
 
 
+def prepare() -> None:
+    """Arrange the process for one command, before numpy is there: no threads for a linear algebra that is not used, and a
+    collector that does not look through the tables being built."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    gc.set_threshold(100_000, 50, 50)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command. Exit status: 0 ok, 1 data error, 2 usage."""
+    if argv is None:
+        prepare()
     arguments = list(sys.argv[1:] if argv is None else argv)
     if sys.stdout is None:  # started with its standard output closed
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", closefd=False)

@@ -14,7 +14,8 @@ from ..report.columns import HARDIRQ, SOFTIRQ
 from ..report.render import TraceCmdRequest
 from ..report.texts import report_pieces
 from ..trace import Trace
-from .common import UsageError, opened
+from . import UsageError
+from .common import opened
 
 if TYPE_CHECKING:
     from ..filters import Filter
