@@ -203,7 +203,7 @@ def _length_request(recording: Recording, lengths: dict[Pair, int]) -> Request:
     """No columns but the ids of unknown events: the core compares lengths."""
     big = recording.container.big_endian
     offset, size = recording.common_place("common_type") or NO_TYPE
-    ids = plain_column(IDS, (_core.OP_SCALAR, 0, size, 4, 0, offset, size, None), np.uint32)
+    ids = plain_column(IDS, (_core.OP_SCALAR, 0, size, size, 0, offset, size, None), np.dtype(f"u{size}"))
     plans = [EventPlan(offset + size, big, [ids])]
     select = new_select(recording, fill=0)
     for number, pair in recording.id_index.items():

@@ -205,6 +205,10 @@ class SymbolTable:
     def names(self) -> list[bytes]:
         return texts_at(self.texts, self.name_places)
 
+    @property
+    def exact_names(self) -> list[bytes]:
+        return texts_at(self.texts, self.exact_places)
+
     @cached_property
     def modules(self) -> list[bytes]:
         return texts_at(self.texts, self.module_places)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from .kallsyms import Lines, SymbolTable, read_kallsyms, texts_at
-
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from .kallsyms import Lines, SymbolTable
 
 TASK_COMM_LEN = 16  # K:include/linux/sched.h, with the NUL
 IDLE = b"<idle>"  # what the kernel shows for pid 0, for a pid it has no name of, and for a negative one (K:trace.c)
@@ -252,7 +252,7 @@ class Symbols:
     @cached_property
     def exact_names(self) -> list[bytes]:
         """What trace-cmd prints for the addresses themselves; see the class."""
-        return texts_at(self.table.texts, self.table.exact_places)
+        return self.table.exact_names
 
     def lookup(self, address: int, *, trace_cmd: bool = False) -> Symbol | None:
         """The symbol that an address lies in, or None.
@@ -364,11 +364,15 @@ class Symbols:
 
     @cached_property
     def _lines(self) -> Lines:
+        from .kallsyms import read_kallsyms  # which needs numpy
+
         return read_kallsyms(self._text)
 
     @cached_property
     def table(self) -> SymbolTable:
         """The symbols as columns, for what prints them."""
+        from .kallsyms import SymbolTable
+
         return SymbolTable(self._lines)
 
 
