@@ -52,6 +52,8 @@ class FakeRecord:
     def value(self, name: str) -> Any:
         return self.values[name]
 
+    __getitem__ = value
+
 
 def entry(ts: int, func: int, depth: int = 0, **more: Any) -> FakeRecord:
     return FakeRecord(ENTRY, ts, {"func": func, "depth": depth}, **more)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from report_helpers import FUNCTION, FakeRecord, FakeSymbols, entry, event_format, func, leave
 
-from ftbuf.report.latency import START_COST, longest_section
-from ftbuf.report.symbols import Spelling
+from ftbuf.sections import GRAPH_START_COST, START_COST, Section, longest_section
 
-SPELL = Spelling(FakeSymbols())
+SYMBOLS = FakeSymbols()
 WAKEUP = event_format("ftrace", "wakeup", "next_pid", "next_prio")
 STACK = event_format("ftrace", "kernel_stack", "size")
 INSIDE = 0x20  # of a function: an address that a call returns to
@@ -27,10 +26,12 @@ def test_the_section_is_between_the_tracers_own_records():
         call(91_000, func(5) + INSIDE, pid=7),
         FakeRecord(STACK, 95_000, {"size": 0}, pid=7),
     ]
-    found = longest_section("irqsoff", [*older, *other_cpu, *section], 70, SPELL)
-    assert list(found.records) == section
+    records = [*older, *other_cpu, *section]
+    found = longest_section("irqsoff", records, 70, SYMBOLS)
+    assert records[found.begin:] == section
+    assert records[found.end] is section[2]
     assert found.start == 20_000 - START_COST
-    assert (found.task, found.started_at, found.ended_at) == (7, "f9", "f9")
+    assert (found.task, found.started_at, found.ended_at) == (7, func(9), func(9))
 
 
 def test_in_a_graph_they_are_calls_that_take_no_time():
@@ -38,23 +39,24 @@ def test_in_a_graph_they_are_calls_that_take_no_time():
         return [entry(ts, func(number)), leave(ts + 100, func(number), 0, 0)]
 
     section = [*mark(20_000, 1), entry(30_000, func(2)), leave(31_000, func(2)), *mark(60_000, 1), *mark(61_000, 3)]
-    found = longest_section("preemptoff", [*mark(0, 1), *mark(9_000, 1), *section], 40, SPELL)
-    assert list(found.records) == section
+    records = [*mark(0, 1), *mark(9_000, 1), *section]
+    found = longest_section("preemptoff", records, 40, SYMBOLS)
+    assert records[found.begin:] == section
+    assert found.start == 20_000 - GRAPH_START_COST
 
 
 def test_without_such_records_the_latency_itself_tells():
     records = [call(ts, func(1)) for ts in (0, 50_000, 60_000, 100_000)]
-    assert list(longest_section("irqsoff", records, 45, SPELL).records) == records[2:]
+    assert longest_section("irqsoff", records, 45, SYMBOLS).begin == 2
 
 
 def test_a_wakeup_shows_everything_and_the_task_that_woke():
     woken = FakeRecord(WAKEUP, 1_000, {"next_pid": 78, "next_prio": 39})
-    found = longest_section("wakeup_rt", [woken, call(500_000, func(1))], 510, SPELL)
-    assert len(found.records) == 2
+    found = longest_section("wakeup_rt", [woken, call(500_000, func(1))], 510, SYMBOLS)
+    assert (found.begin, found.end) == (0, 1)
     assert found.start <= 1_000
     assert (found.task, found.policy, found.rt_prio) == (78, 1, 60)
 
 
 def test_nothing_recorded():
-    assert list(longest_section("wakeup", [], 0, SPELL).records) == []
-    assert list(longest_section("irqsoff", [], 0, SPELL).records) == []
+    assert longest_section("wakeup", [], 0, SYMBOLS) == longest_section("irqsoff", [], 0, SYMBOLS) == Section()

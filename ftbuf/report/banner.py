@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ..sections import LATENCY_TRACERS
 from .columns import kernel_release
 from .graph import GraphFlags
-from .options import LATENCY_TRACERS, Options
+from .options import Options
 
 RULE = "# --------------------------------------------------------------------"
 

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ..durations import duration_text
+from ..sections import LATENCY_TRACERS
 from .calls import MAX_DEPTH, Call, CallReader, indentation, with_leaves
 from .columns import LatencyColumns, mark
 from .kernel import Losses
-from .options import LATENCY_TRACERS, Options
+from .options import Options
 from .record import LineRecord, Value
 from .symbols import Spelling
 

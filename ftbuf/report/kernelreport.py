@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from . import blk, graph, kernel, latency
+from ..sections import LATENCY_TRACERS, Section, longest_section
+from . import blk, graph, kernel
 from .banner import Facts, banner
 from .bodies import EventTexts, kernel_texts
 from .columns import kernel_columns, kernel_release
 from .lineplan import Body, LinePlan, line_printer
 from .lines import Names, lines
-from .options import LATENCY_TRACERS, Options, make_options
+from .options import Options, make_options
 from .record import LineRecord
 from .symbols import Spelling
 from .writer import can_write, written
@@ -89,12 +90,10 @@ class _Kernel:
         start = 0
         is_section = options.tracer in LATENCY_TRACERS
         if is_section:
-            big_endian = self._recording.container.big_endian
-            section = latency.longest_section(
-                options.tracer, list(records), self._max_latency, self._spell, big_endian=big_endian
-            )
-            records, start = section.records, section.start
-            facts = self._section_facts(facts, section)
+            listed = list(lines(self._trace, self._names))
+            section = longest_section(options.tracer, listed, self._max_latency, self._recording.symbols)
+            records, start = listed[section.begin :], section.start
+            facts = self._section_facts(facts, section, len(listed) - section.begin)
         elif options.latency:
             records, start = _with_start(records)
         flags = graph.graph_flags(options) if options.draws_graph else None
@@ -153,13 +152,15 @@ class _Kernel:
                 )
         return entries, overrun
 
+    def _caller(self, address: int) -> str:
+        return self._spell.name(address).decode("utf-8", "surrogateescape") if address else ""
+
     @property
     def _max_latency(self) -> int:
         text = (self._recording.container.tracing_file("tracing_max_latency") or b"").strip()
         return int(text) if text.isdigit() else 0
 
-    def _section_facts(self, facts: Facts, section: latency.Section) -> Facts:
-        count = len(section.records)
+    def _section_facts(self, facts: Facts, section: Section, count: int) -> Facts:
         task = self._names.comm(section.task).decode("utf-8", "surrogateescape")
         return replace(
             facts,
@@ -171,8 +172,8 @@ class _Kernel:
             pid=section.task,
             policy=section.policy,
             rt_prio=section.rt_prio,
-            started_at=section.started_at,
-            ended_at=section.ended_at,
+            started_at=self._caller(section.started_at),
+            ended_at=self._caller(section.ended_at),
         )
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ..sections import LATENCY_TRACERS
 from ..table import near_names
 
 NANOSECOND_CLOCKS = frozenset(("local", "global", "perf", "mono", "mono_raw", "boot", "tai"))  # K:trace.c trace_clocks
-LATENCY_TRACERS = frozenset(("irqsoff", "preemptoff", "preemptirqsoff", "wakeup", "wakeup_rt", "wakeup_dl"))
 
 # K:trace.h: what is on where a recording does not tell
 DEFAULTS = (
