@@ -83,3 +83,31 @@ def waits(rows: Iterable[tuple[Any, ...]], gaps: Sequence[tuple[int, int]] = ()
             tasks[pid] = Task(kind, [], task.since if task.state in (IN, None) and kind == SLEPT else [])
     waiting = {pid: task.since[0] for pid, task in tasks.items() if task.state != IN and task.since}
     return found, waiting, running
+
+
+@dataclass(frozen=True)
+class OffSection:
+    """A stretch with interrupts or preemption off."""
+
+    cpu: int
+    began: int
+    ended: int
+    pid: int
+    caller: int
+    ended_by: int
+
+
+def off_sections(rows: Iterable[tuple[bool, int, int, int, int]]) -> tuple[list[OffSection], dict[int, Any], int, int]:
+    """Of (is it "off", ts, CPU, pid, caller): sections, what is open by CPU, repeated and unbegun."""
+    found, begun, repeated, unbegun = [], {}, 0, 0
+    for off, ts, cpu, pid, caller in rows:
+        if off and cpu in begun:
+            repeated += 1
+        elif off:
+            begun[cpu] = (ts, pid, caller)
+        elif cpu in begun:
+            since, task, by = begun.pop(cpu)
+            found.append(OffSection(cpu, since, ts, task, by, caller))
+        else:
+            unbegun += 1
+    return found, begun, repeated, unbegun

@@ -225,7 +225,7 @@ def test_the_command(capsys):
     status, out = called(capsys, EXAMPLE, "--json", "-n", "2", "--by", "cpu")
     found = json.loads(out)
     assert (status, found["by"], len(found["worst"])) == (0, "cpu", 2)
-    assert sum(row["count"] for row in found["latency"]) == result.table["count"].sum()
+    assert sum(row["count"] for row in found["table"]) == result.table["count"].sum()
     status, out = called(capsys, EXAMPLE, "--json", "--cpu", "1", "--start", "+0.01")
     assert {row["cpu"] for row in json.loads(out)["worst"]} == {1}
 
@@ -235,7 +235,7 @@ def test_two_recordings(capsys, recordings):
     assert status == 0
     assert out.splitlines()[1].split("  ")[0] == "comm"
     status, out = called(capsys, EXAMPLE, "--versus", EXAMPLE, "--json")
-    assert all(row["count_a"] == row["count_b"] > 0 for row in json.loads(out)["latency"])
+    assert all(row["count_a"] == row["count_b"] > 0 for row in json.loads(out)["table"])
 
 
 def test_what_it_cannot_do(capsys, recordings):

@@ -117,6 +117,18 @@ class Samples:
         np.add.at(merged, places, np.concatenate([self._counts, counts]))
         self._counts = merged
 
+    def merged(self, into: np.ndarray, groups: int) -> Samples:
+        """Groups put together: ``into`` has the new group of each. Which sample was the last is then not known."""
+        out = Samples()
+        out.grow(groups)
+        np.add.at(out.count, into, self.count)
+        np.add.at(out.total, into, self.total)
+        np.minimum.at(out.min, into, self.min)
+        np.maximum.at(out.max, into, self.max)
+        cells = into[self._cells // _BUCKETS] * np.int64(_BUCKETS) + self._cells % _BUCKETS
+        out._merge(cells, self._counts)
+        return out
+
     @property
     def mean(self) -> np.ndarray:
         """NaN for a group without samples."""

@@ -3,35 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import TypeVar
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..table import Table
+from .columns import Columns
 from .stats import Keys
 
 WOKEN, OUT, SLEPT, IN = range(4)  # kinds of rows: woken; switched out; switched out to sleep; switched to
-
-C = TypeVar("C", bound="Columns")
-
-
-class Columns:
-    """Columns of one length, as attributes."""
-
-    __slots__ = ()
-
-    def taken(self: C, rows: np.ndarray) -> C:
-        return type(self)(*(getattr(self, f.name)[rows] for f in fields(self)))  # type: ignore[arg-type]
-
-    @classmethod
-    def joined(cls: type[C], parts: Sequence[C]) -> C:
-        names = [f.name for f in fields(cls)]  # type: ignore[arg-type]
-        return cls(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
-
-    def __len__(self) -> int:
-        return len(getattr(self, fields(self)[0].name))  # type: ignore[arg-type]
-
 
 @dataclass(frozen=True, slots=True)
 class Rows(Columns):

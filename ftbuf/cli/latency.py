@@ -1,46 +1,51 @@
-"""ftbuf latency FILE: how long tasks wait to run, and how long the kernel was held up."""
+"""ftbuf latency FILE: how long tasks wait to run, and how long interrupts or preemption were off."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from ..analysis import WakeupLatency, wakeup_latency
+from ..analysis import (
+    CriticalSections,
+    WakeupLatency,
+    critical_sections,
+    latency_report,
+    latency_tracer,
+    wakeup_latency,
+)
 from ..analysis.tables import beside
-from ..table import Table
+from ..trace import Trace
 from .common import opened
+from .latencytext import TITLES, section_lines, wakeup_lines
+from .report import write_kernel_text
 from .tables import Clock, Column, clock_of, print_json, print_lines, table_lines
 from .windows import add_cpu_argument, add_time_arguments, cpus, times
 
 NAME = "latency"
-HELP = "wakeup latency of tasks: from sched_waking (or sched_wakeup) to the switch that runs them"
+HELP = "how long tasks wait to run, or interrupts or preemption were off; of a latency tracer's recording its longest latency"
 
-TIMES = ("min", "last", "mean", "max")
-TITLES = {"last": "act", "mean": "avg"}  # as cyclictest calls them
+BY = {"wakeup": ("task", "comm", "cpu", "prio"), "irq": ("caller", "cpu"), "preempt": ("caller", "cpu"), "tracer": ()}
 COMPARED = ("count", "mean", "p99", "max")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", help="a trace.dat, or a tracefs-shaped directory")
+    parser.add_argument("--of", choices=tuple(BY), help="wakeup: from sched_waking (or sched_wakeup) to the switch that "
+                        "runs the task; irq, preempt: between the events irq_disable and irq_enable, preempt_disable and "
+                        "preempt_enable; tracer: what a latency tracer kept, as the kernel shows it (default: tracer where "
+                        "a latency tracer made the recording, else wakeup)")
     parser.add_argument("--versus", metavar="FILE", help="set another recording beside it: tracing on and off, say")
-    parser.add_argument("--by", choices=("task", "comm", "cpu", "prio"), help="a row of the table is: a task (default), "
-                        "a name (default with --versus), the CPU a task ran on, a priority as the kernel counts it")
-    parser.add_argument("-e", "--event", help="take wakeups from this event: sched_waking (default), sched_wakeup")
+    parser.add_argument("--by", choices=("task", "comm", "cpu", "prio", "caller"), help="a row of the table is: a task "
+                        "(default of wakeup), a name (with --versus), a CPU, a priority as the kernel counts it, the "
+                        "function that switched off (default of irq and preempt)")
+    parser.add_argument("-e", "--event", help="wakeup: take wakeups from this event: sched_waking (default), sched_wakeup")
     parser.add_argument("-n", "--worst", type=int, default=10, metavar="N", help="list the N longest (default: 10)")
     parser.add_argument("--json", action="store_true", help="one JSON object; times in ns")
     add_time_arguments(parser)
     add_cpu_argument(parser)
-
-
-def run(options: argparse.Namespace) -> int:
-    found = measured(options.file, options)
-    if options.versus is None:
-        show(found, options)
-        return int(found.damaged)
-    other = measured(options.versus, options)
-    compare(found, other, options)
-    return int(found.damaged or other.damaged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,68 +53,83 @@ class Measured:
     """One file's result."""
 
     path: str
-    result: WakeupLatency
+    of: str
+    result: WakeupLatency | CriticalSections
     clock: Clock
     damaged: bool
 
 
-def measured(path: str, options: argparse.Namespace) -> Measured:
-    by = options.by or ("task" if options.versus is None else "comm")
-    with opened(path) as (trace, said):
-        found = wakeup_latency(trace.window(*times(options, trace)), by=by, event=options.event, cpus=cpus(options),
-                               worst=max(options.worst, 0))
-        return Measured(path, found, clock_of(trace), bool(said))
+def run(options: argparse.Namespace) -> int:
+    with opened(options.file) as (trace, said):
+        of = options.of or ("tracer" if latency_tracer(trace) else "wakeup")
+        wrong = misused(options, of)
+        if wrong:
+            print(f"ftbuf latency: {wrong}", file=sys.stderr)
+            return 2
+        if of == "tracer":
+            show_tracer(trace, options)
+            return int(bool(said))
+        found = Measured(options.file, of, measure(trace, of, options), clock_of(trace), bool(said))
+    if options.versus is None:
+        show(found, options)
+        return int(found.damaged)
+    with opened(options.versus) as (trace, said):
+        other = Measured(options.versus, of, measure(trace, of, options), clock_of(trace), bool(said))
+    compare(found, other, options)
+    return int(found.damaged or other.damaged)
 
 
-def show(measured: Measured, options: argparse.Namespace) -> None:
-    found = measured.result
+def misused(options: argparse.Namespace, of: str) -> str:
+    """What is wrong with the options together."""
+    if of == "tracer":
+        given = [name for name in ("versus", "by", "event", "start", "end", "cpu") if getattr(options, name) is not None]
+        return f"a latency tracer's recording has one latency: --{given[0]} says nothing of it" if given else ""
+    if options.by is not None and options.by not in BY[of]:
+        return f"--by {options.by}: of {of} there are {', '.join(BY[of])}"
+    return "--event is for --of wakeup" if options.event is not None and of != "wakeup" else ""
+
+
+def measure(trace: Trace, of: str, options: argparse.Namespace) -> WakeupLatency | CriticalSections:
+    view, worst = trace.window(*times(options, trace)), max(options.worst, 0)
+    if of == "wakeup":
+        by = options.by or ("task" if options.versus is None else "comm")
+        return wakeup_latency(view, by=by, event=options.event, cpus=cpus(options), worst=worst)
+    return critical_sections(view.window(cpus=cpus(options)), of, by=options.by or "caller", worst=worst)
+
+
+def show(found: Measured, options: argparse.Namespace) -> None:
     if options.json:
-        print_json({"event": found.event, "by": found.by, "latency": found.table, "worst": found.worst,
-                    "open": found.open, "running": found.running})
-        return
-    print_lines(wakeup_lines(found, measured.clock))
+        print_json(fields(found.result))
+    else:
+        print_lines(lines(found))
 
 
-def wakeup_lines(found: WakeupLatency, clock: Clock) -> Iterator[str]:
-    yield f"Wakeup latency by {found.by}, in {clock.unit}: from {found.event} to sched_switch"
-    yield from table_lines(found.table, shown(found.table, clock))
-    if found.worst.num_rows:
-        yield f"\nThe {found.worst.num_rows} longest:"
-        yield from table_lines(found.worst, {
-            "latency": Column(clock.unit, clock.duration), "woken_at": Column("woken at", clock.time),
-            "ran_at": Column("ran at", clock.time), "pid": Column(), "comm": Column(), "prio": Column(), "cpu": Column(),
-            "from_cpu": Column("from"), "waker_pid": Column("waker"), "waker_cpu": Column("on cpu")})
-    if found.open.num_rows:
-        yield f"\nStill waiting at the end: {found.open.num_rows}"
-        yield from table_lines(found.open, {
-            "pid": Column(), "comm": Column(), "woken_at": Column("woken at", clock.time),
-            "waited": Column(clock.unit, clock.duration), "waker_pid": Column("waker"), "waker_cpu": Column("on cpu")}, most=10)
-    if found.running:
-        yield f"\n{found.running} wakeups of tasks that were running are left out"
-    lost = int(found.table["lost"].sum())
-    if lost:
-        yield f"\n{lost} latencies are not counted: records were lost inside"
+def lines(found: Measured) -> Iterator[str]:
+    if isinstance(found.result, WakeupLatency):
+        return wakeup_lines(found.result, found.clock)
+    return section_lines(found.result, found.clock)
 
 
-def shown(table: Table, clock: Clock) -> dict[str, Column]:
-    """All columns, under the names that cyclictest gives them; what is 0 in every row is left out."""
-    columns = {}
-    for name in table:
-        is_time = name in TIMES or (name[:1] == "p" and name[1:2].isdigit())
-        if name in ("migrated", "repeated", "lost") and not table[name].any():
-            continue
-        columns[name] = Column(TITLES.get(name, name), clock.duration if is_time else None)
-    return columns
+def fields(result: Any) -> dict[str, Any]:
+    """For JSON: the attributes of a result."""
+    return {name: getattr(result, name) for name in result.__dataclass_fields__}
+
+
+def show_tracer(trace: Trace, options: argparse.Namespace) -> None:
+    if options.json:
+        print_json(fields(latency_report(trace)))
+    else:
+        write_kernel_text(trace)
 
 
 def compare(a: Measured, b: Measured, options: argparse.Namespace) -> None:
     key = a.result.table.column_names[0]
     both = beside(a.result.table, b.result.table, key, COMPARED)
     if options.json:
-        print_json({"a": a.path, "b": b.path, "by": a.result.by, "latency": both})
+        print_json({"a": a.path, "b": b.path, "of": a.of, "by": a.result.by, "table": both})
         return
     clock = a.clock
-    print(f"Wakeup latency by {a.result.by}, in {clock.unit}: a is {a.path}, b is {b.path}")
+    print(f"Latency of {a.of} by {a.result.by}, in {clock.unit}: a is {a.path}, b is {b.path}")
     columns = {key: Column()}
     for name in COMPARED:
         text = None if name == "count" else clock.duration

@@ -180,6 +180,11 @@ class Progress:
             self._say("")
 
 
+def write_kernel_text(trace: Trace) -> None:
+    """What the kernel's ``trace`` file would show, on standard output."""
+    write_all(kernel_report(trace, KernelRequest()))
+
+
 def report(trace: Trace, options: argparse.Namespace) -> Iterator[bytes]:
     """The text that was asked for."""
     trace = narrowed(trace, options)

@@ -23,6 +23,8 @@ from corpus_data import DATA, abi_of, corpus_cases, streams
 NAMES = [
     "k612-sched",
     "k612-snapshot",
+    "k612-irqsoff",
+    "k612-wakeup_dl-nofunc",
     "k612abs-absolute-ts-forced",
     "h618-subbuf-8k",
     "h618-rawmarker",
