@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnsupportedError
-from ..sections import LATENCY_TRACERS, Section, longest_section
+from ..sections import LATENCY_TRACERS, SECTION_TRACERS, Section, longest_section
 from ..table import Table
 from ..trace import Trace
 from .tables import table
@@ -33,7 +33,8 @@ class LatencyReport:
     comm : str
         The task: of a wakeup tracer the one that was woken.
     policy, rt_prio : int
-        Of a wakeup's task, as far as its priority tells: 0 other, 1 real time, 6 deadline.
+        0 other, 1 real time (first in, first out, for all that records tell), 6 deadline; -1 where the records do not
+        tell: only the wakeup tracers' do, and texts.
     started_at, ended_at : str
         Functions that switched interrupts or preemption off, and on again; "" where there are none.
     start, end : int
@@ -102,9 +103,10 @@ def _of_records(tracer: str, trace: Trace) -> LatencyReport:
     records = list(view.records())
     found = longest_section(tracer, records, known, view.symbols)
     end = records[found.end].ts if records else found.start
+    policy, rt_prio = (UNKNOWN, UNKNOWN) if tracer in SECTION_TRACERS else (found.policy, found.rt_prio)
     return LatencyReport(
         tracer, known if known else round((end - found.start) / 1000), found.cpu, found.task,
-        trace.comms[found.task], found.policy, found.rt_prio, _function(trace, found.started_at),
+        trace.comms[found.task], policy, rt_prio, _function(trace, found.started_at),
         _function(trace, found.ended_at), found.start, end, _steps(view, records, found))
 
 

@@ -182,7 +182,9 @@ class Progress:
 
 def write_kernel_text(trace: Trace) -> None:
     """What the kernel's ``trace`` file would show, on standard output."""
-    write_all(kernel_report(trace, KernelRequest()))
+    from ..report.kernelreport import KernelRequest
+
+    write_all(report_pieces(trace, KernelRequest()))
 
 
 def report(trace: Trace, options: argparse.Namespace) -> Iterator[bytes]:
