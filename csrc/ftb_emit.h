@@ -83,6 +83,32 @@ FTB_ALWAYS_INLINE void ftb_put_char(ftb_text *text, char c)
 #define FTB_PUTS(text, literal) ftb_put(text, literal, sizeof(literal) - 1)
 
 extern const char ftb_digit_pairs[]; /* 00 to 99 */
+extern const uint64_t ftb_powers_of_ten[20];
+
+/* How many decimal digits a value has. */
+FTB_ALWAYS_INLINE unsigned ftb_decimal_size(uint64_t value)
+{
+    unsigned about = (unsigned)(64 - __builtin_clzll(value | 1)) * 1233 >> 12; /* log10(2) is 1233 / 4096; one too few at the most */
+    return about + (value >= ftb_powers_of_ten[about]) + (value == 0);
+}
+
+/* Digits of a value, ending just before `end`; returns the first. */
+FTB_ALWAYS_INLINE char *ftb_decimal_before(char *end, uint64_t value)
+{
+    while (value >= 100) {
+        end -= 2;
+        memcpy(end, ftb_digit_pairs + 2 * (value % 100), 2);
+        value /= 100;
+    }
+    if (value >= 10) {
+        end -= 2;
+        memcpy(end, ftb_digit_pairs + 2 * value, 2);
+    } else {
+        *--end = (char)('0' + value);
+    }
+    return end;
+}
+
 void ftb_fill(ftb_text *text, char c, size_t n);
 void ftb_put_decimal(ftb_text *text, uint64_t value);
 void ftb_put_signed(ftb_text *text, int64_t value);

@@ -59,41 +59,21 @@ FTB_ALWAYS_INLINE char *copy_piece(char *p, const ftb_line_plan *plan, ftb_piece
 
 #define DIGITS 20
 
-/* Decimal digits of a value, at the end of a buffer of DIGITS; returns how many. */
-FTB_ALWAYS_INLINE size_t digits_of(char *buffer, uint64_t value)
-{
-    char *p = buffer + DIGITS;
-    while (value >= 100) {
-        p -= 2;
-        memcpy(p, ftb_digit_pairs + 2 * (value % 100), 2);
-        value /= 100;
-    }
-    if (value >= 10) {
-        p -= 2;
-        memcpy(p, ftb_digit_pairs + 2 * value, 2);
-    } else {
-        *--p = (char)('0' + value);
-    }
-    return (size_t)(buffer + DIGITS - p);
-}
-
 /* A number that is filled on the left up to a width. */
 FTB_ALWAYS_INLINE char *put_right(char *p, uint64_t value, size_t width, char fill)
 {
-    char digits[DIGITS];
-    size_t n = digits_of(digits, value);
+    size_t n = ftb_decimal_size(value);
     for (; n < width; width--)
         *p++ = fill;
-    memcpy(p, digits + DIGITS - n, n);
+    ftb_decimal_before(p + n, value);
     return p + n;
 }
 
 /* A number that is filled with blanks on the right. */
 FTB_ALWAYS_INLINE char *put_left(char *p, uint64_t value, size_t width)
 {
-    char digits[DIGITS];
-    size_t n = digits_of(digits, value);
-    memcpy(p, digits + DIGITS - n, n);
+    size_t n = ftb_decimal_size(value);
+    ftb_decimal_before(p + n, value);
     return n < width ? blanks(p + n, width - n) : p + n;
 }
 

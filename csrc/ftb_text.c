@@ -5,6 +5,10 @@
 
 const char ftb_digit_pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748495051525354"
                                   "555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
+const uint64_t ftb_powers_of_ten[20] = {
+    1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000, 10000000000, 100000000000, 1000000000000,
+    10000000000000, 100000000000000, 1000000000000000, 10000000000000000, 100000000000000000, 1000000000000000000,
+    UINT64_C(10000000000000000000)};
 static const char lower_digits[] = "0123456789abcdef";
 static const char upper_digits[] = "0123456789ABCDEF";
 
@@ -51,39 +55,22 @@ void ftb_fill(ftb_text *text, char c, size_t n)
     }
 }
 
-/* Digits of value, ending just before `end`; returns the first. */
-static char *decimal_before(char *end, uint64_t value)
-{
-    while (value >= 100) {
-        end -= 2;
-        memcpy(end, ftb_digit_pairs + 2 * (value % 100), 2);
-        value /= 100;
-    }
-    if (value >= 10) {
-        end -= 2;
-        memcpy(end, ftb_digit_pairs + 2 * value, 2);
-    } else {
-        *--end = (char)('0' + value);
-    }
-    return end;
-}
-
+/* Digits are written where they stay: a copy of what was just written in pieces would wait for it. */
 void ftb_put_decimal(ftb_text *text, uint64_t value)
 {
-    char digits[20];
-    char *end = digits + sizeof digits;
-    char *first = decimal_before(end, value);
-    ftb_put(text, first, (size_t)(end - first));
+    unsigned n = ftb_decimal_size(value);
+    char *p = ftb_room(text, n);
+    if (FTB_LIKELY(p != NULL)) {
+        ftb_decimal_before(p + n, value);
+        text->len += n;
+    }
 }
 
 void ftb_put_signed(ftb_text *text, int64_t value)
 {
-    char digits[21];
-    char *end = digits + sizeof digits;
-    char *first = decimal_before(end, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
     if (value < 0)
-        *--first = '-';
-    ftb_put(text, first, (size_t)(end - first));
+        ftb_put_char(text, '-');
+    ftb_put_decimal(text, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
 }
 
 static char *power_of_two_before(char *end, uint64_t value, int shift, bool upper)
@@ -97,8 +84,9 @@ static char *power_of_two_before(char *end, uint64_t value, int shift, bool uppe
     return end;
 }
 
-/* Eight hexadecimal digits: the nibbles, each in a byte of its own, become characters all at once. */
-static void eight_digits(char *p, uint32_t value, bool upper)
+/* Eight hexadecimal digits, of which the first `n` in memory are the last n: the nibbles, each in a byte of its own, become
+ * characters all at once. */
+static uint64_t last_digits(uint32_t value, unsigned n, bool upper)
 {
     uint64_t x = value;
     x = (x & 0xffff0000) << 16 | (x & 0xffff);
@@ -106,20 +94,26 @@ static void eight_digits(char *p, uint32_t value, bool upper)
     x = (x << 4 | x) & UINT64_C(0x0f0f0f0f0f0f0f0f);
     uint64_t is_letter = (x + UINT64_C(0x0606060606060606)) >> 4 & UINT64_C(0x0101010101010101);
     x += UINT64_C(0x3030303030303030) + is_letter * ((upper ? 'A' : 'a') - '0' - 10);
-    x = FTB_HOST_BIG ? x : __builtin_bswap64(x); /* the first digit is the highest */
-    memcpy(p, &x, 8);
+    return FTB_HOST_BIG ? x << 8 * (8 - n) : __builtin_bswap64(x) >> 8 * (8 - n);
 }
 
 void ftb_put_hex(ftb_text *text, uint64_t value, int min_digits, bool upper)
 {
-    char digits[16];
-    int n = value == 0 ? 1 : (67 - __builtin_clzll(value)) / 4;
-    if (n < min_digits)
-        n = min_digits < 16 ? min_digits : 16;
-    if (n > 8)
-        eight_digits(digits, (uint32_t)(value >> 32), upper);
-    eight_digits(digits + 8, (uint32_t)value, upper);
-    ftb_put(text, digits + 16 - n, (size_t)n);
+    unsigned n = value == 0 ? 1 : (unsigned)(67 - __builtin_clzll(value)) / 4;
+    if ((int)n < min_digits)
+        n = min_digits < 16 ? (unsigned)min_digits : 16;
+    char *p = ftb_room(text, 16);
+    if (FTB_UNLIKELY(p == NULL))
+        return;
+    text->len += n;
+    if (n > 8) {
+        uint64_t high = last_digits((uint32_t)(value >> 32), n - 8, upper);
+        memcpy(p, &high, 8);
+        p += n - 8;
+        n = 8;
+    }
+    uint64_t low = last_digits((uint32_t)value, n, upper);
+    memcpy(p, &low, 8);
 }
 
 void ftb_put_number(ftb_text *text, uint64_t spec, int64_t value, bool is_signed, int width, int precision)
@@ -134,7 +128,7 @@ void ftb_put_number(ftb_text *text, uint64_t spec, int64_t value, bool is_signed
     uint64_t magnitude = negative ? 0 - (uint64_t)value : (uint64_t)value;
 
     if (base == 10)
-        first = decimal_before(end, magnitude);
+        first = ftb_decimal_before(end, magnitude);
     else
         first = power_of_two_before(end, magnitude, base == 8 ? 3 : 4, upper);
     if (precision == 0 && magnitude == 0)
