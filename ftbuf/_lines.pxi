@@ -54,6 +54,7 @@ cdef class LineWriter:
     cdef list programs, keep
     cdef object program_of, fallback
     cdef size_t enough
+    cdef bint stopped
 
     def __cinit__(self, Records records not None, Renderer renderer not None, columns, flags, preempt, labels, names, comms, tgids,
                   places, program_of, fallback, *, bint big_endian, int64_t start=0, size_t max_line=0, size_t enough=1 << 16):
@@ -114,13 +115,17 @@ cdef class LineWriter:
         """How many records have their line so far."""
         return self.state.index
 
+    def stop(self):
+        """No line after that of the record that the fallback was given: what follows stays in ``records``."""
+        self.stopped = True
+
     def __iter__(self):
         return self
 
     def __next__(self):
         cdef ftb_batch *b = self.records.decoder.d.batch
         self.text.len = 0
-        while self.text.len < self.enough and (self.records.pos < b.n or self.records.refill()):
+        while not self.stopped and self.text.len < self.enough and (self.records.pos < b.n or self.records.refill()):
             with nogil:
                 self.records.pos = ftb_render_lines(&self.plan, &self.state, &self.renderer.context, self.records.decoder.d.merge.streams, b,
                                                     self.records.pos, self.enough, &self.text)

@@ -86,7 +86,7 @@ def test_lines_of_several_files(capfdbinary):
         assert list(both.lines(heading=False)) == lines[2:]
         assert [str(event) for event in both.records()] == lines[2:]
         assert len(both["sched_switch"].text()) == len(both["sched_switch"])
-        with pytest.raises(ValueError, match="one recording"):
+        with pytest.raises(ftbuf.UnsupportedError, match="one recording"):
             both.lines("kernel")
 
 

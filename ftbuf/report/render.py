@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from ..clock import Correction
 from ..recording import Recording
 from . import calls, tracecmd
-from .bodies import trace_cmd_texts
+from .bodies import EventTexts, trace_cmd_texts
 from .columns import trace_cmd_columns
+from .lineplan import LinePlan
 from .lines import Names, lines
+from .record import LineRecord
 from .symbols import Spelling
-from .writer import can_write, written
+from .writer import can_write, line_writer
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -45,11 +48,9 @@ def with_clock(trace: Trace, request: TraceCmdRequest) -> tuple[Trace, tracecmd.
         correction = replace(correction, offset=correction.offset + request.ts_offset)
     seconds = not request.raw_ts and counts_seconds(recording, correction)
     if request.align_ts:
-        first = Trace(
-            Recording(recording.container, recording.buffers, correction), trace.selection, errors="skip"
-        ).start
+        first = Trace(recording.variant(correction=correction), trace.selection, errors="skip").start
         correction = replace(correction, offset=correction.offset - (first or 0))
-    corrected = Recording(recording.container, recording.buffers, correction)
+    corrected = recording.variant(correction=correction)
     return Trace(corrected, trace.selection, errors=trace.errors), replace(request.options, seconds=seconds)
 
 
@@ -70,32 +71,42 @@ def trace_cmd_report(trace: Trace, request: TraceCmdRequest) -> Iterator[bytes]:
     recording = trace.recording
     names = Names(recording.comms, recording.tgids, kernel=False)
     texts = trace_cmd_texts(recording, plugins=request.plugins, is_raw=options.is_raw)
-    graphs = graph_bodies(recording, options) if request.plugins and not options.raw and draws_calls(trace) else None
+    graphs = graph_bodies(recording, options) if request.plugins and not options.raw else None
     plan = tracecmd.line_plan(options, trace_cmd_columns(), buffers=[b.name for b in recording.buffers] or [""])
     printer = tracecmd.Lines(options, plan, texts, graphs)
-    if can_write(plan, trace) and graphs is None:
-        yield from written(
-            trace,
-            names,
-            plan,
-            lambda pair: texts,
-            texts.renderer,
-            printer.printer(),
-        )
-        return
-    yield from printer.print(lines(trace, names))
+    if can_write(plan, trace):
+        yield from _mostly_written(trace, names, plan, texts, printer)
+    else:
+        yield from printer.print(lines(trace, names))
+
+
+def _mostly_written(
+    trace: Trace, names: Names, plan: LinePlan, texts: EventTexts, printer: tracecmd.Lines
+) -> Iterator[bytes]:
+    """Lines by the core up to the first call that is drawn: how that looks depends on the record after."""
+    line = printer.printer()
+    calls_met: list[tuple[LineRecord, int, int]] = []
+
+    def fall_back(record: LineRecord, previous: int, index: int) -> bytes:
+        if not printer.draws(record.format.system, record.format.name):
+            return line(record, previous, index)
+        calls_met.append((record, previous, index))
+        writer.stop()
+        return b""
+
+    writer, records, judge = line_writer(
+        trace, names, plan, lambda pair: None if printer.draws(*pair) else texts, texts.renderer, fall_back
+    )
+    yield from writer
+    for record, previous, index in calls_met:
+        yield from printer.print(chain([record], records), previous, index)
+    judge.finish()
 
 
 def graph_bodies(recording: Recording, options: tracecmd.Options) -> tracecmd.GraphBodies:
     """What draws calls."""
     spell = Spelling(recording.symbols, recording.abi.long_size, trace_cmd=True)
     return tracecmd.GraphBodies(options, spell, calls.CallReader(big_endian=recording.container.big_endian))
-
-
-def draws_calls(trace: Trace) -> bool:
-    """Whether there are function graph records, whose lines depend on the record after."""
-    graphs = (*calls.ENTRIES, calls.EXIT)
-    return any(name.rpartition(":")[2] in graphs for name in trace.events)
 
 
 def cpu_count(recording: Recording) -> int:

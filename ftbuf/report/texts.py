@@ -11,6 +11,7 @@ import numpy as np
 
 from ..bytecode import CompileError
 from ..codegen import Scope
+from ..errors import UnsupportedError
 from ..formats import EventFormat
 from ..recording import Recording
 from ..table import as_objects, near_names, read_only
@@ -50,7 +51,7 @@ def report_pieces(trace: Trace, request: TraceCmdRequest | KernelRequest) -> Ite
         from .kernelreport import kernel_report
 
         if several:
-            raise ValueError("the kernel's own layout is that of one recording: give its files one by one")
+            raise UnsupportedError("the kernel's own layout is that of one recording: give its files one by one")
         return kernel_report(trace, request)
     if several:
         from .together import report_together
@@ -162,8 +163,8 @@ def bodies_at_once(trace: Trace, event: str, texts: EventTexts, names: Names) ->
     """The bodies by the core's lines, and how many there have to be: one that holds the separator falls in two."""
     separator = SEPARATOR.encode()
     plan = LinePlan((Column(Op.BODY), literal(separator)), trace_cmd_columns())
-    writer, judge = line_writer(trace, names, plan, lambda pair: texts, texts.renderer,
-                                lambda record, previous, index: texts(record) + separator, events=[event])
+    writer, _, judge = line_writer(trace, names, plan, lambda pair: texts, texts.renderer,
+                                   lambda record, previous, index: texts(record) + separator, events=[event])
     out: list[str] = []
     for piece in writer:
         out += [body.removesuffix("\n") for body in printable(piece).split(SEPARATOR)[:-1]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from .calls import Call, CallReader, indentation, with_returns
+from .calls import ENTRIES, EXIT, Call, CallReader, indentation, with_returns
 from .columns import LatencyColumns
 from .lineplan import Column, LinePlan, Op, line_printer, literal
 from .record import LineRecord
@@ -144,10 +144,14 @@ class Lines:
         """One record's lines: (record, time of the line before, number of the line) -> text."""
         return lambda record, previous, index: lost_line(record) + self._line(record, previous, index)
 
-    def print(self, records: Iterable[LineRecord]) -> Iterator[bytes]:
+    def draws(self, system: str, name: str) -> bool:
+        """Whether records of an event are calls or returns that are drawn."""
+        return self._graph is not None and system == "ftrace" and (name in ENTRIES or name == EXIT)
+
+    def print(self, records: Iterable[LineRecord], previous: int = -1, first: int = 0) -> Iterator[bytes]:
+        """Their lines; ``previous`` is the time of the line before, ``first`` the number of the first."""
         line = self.printer()
-        previous = -1
-        for index, record in enumerate(records if self._graph is None else self._draw(records, self._graph)):
+        for index, record in enumerate(records if self._graph is None else self._draw(records, self._graph), first):
             yield line(record, previous, index)
             previous = record.ts
 

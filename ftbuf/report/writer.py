@@ -54,7 +54,7 @@ def written(
     max_line: int = 0,
 ) -> Iterator[bytes]:
     """Text in pieces of some lines."""
-    writer, judge = line_writer(trace, names, plan, texts, renderer, fallback, max_line)
+    writer, _, judge = line_writer(trace, names, plan, texts, renderer, fallback, max_line)
     yield from writer
     judge.finish()
 
@@ -68,8 +68,8 @@ def line_writer(
     fallback: Fallback,
     max_line: int = 0,
     events: Sequence[str] | None = None,
-) -> tuple[_core.LineWriter, Judge]:
-    """What writes lines, and the judge to call at their end.
+) -> tuple[_core.LineWriter, Iterator[Line], Judge]:
+    """What writes lines, the records that it has not come to yet, and the judge to call at their end.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def line_writer(
         start=plan.start,
         max_line=max_line,
     )
-    return writer, judge
+    return writer, records, judge
 
 
 def joined(columns: Sequence[Column]) -> list[Column]:
