@@ -2,11 +2,42 @@
 #include "ftb_inline.h"
 #include "ftbuf.h"
 
-static int note_short(ftb_decoder *d, uint32_t k)
+/* A record that its plan cannot read: reported and left out. */
+static int note_short(ftb_decoder *d, const uint8_t *payload, uint64_t meta)
 {
-    const ftb_batch *b = d->batch;
-    const ftb_stream *s = &d->merge.streams[ftb_stream_index(b, k)];
-    return ftb_report_problem(&d->report, s, FTB_RECORD_SHORT, (size_t)(b->data[k] - s->data), ftb_len(b, k));
+    const ftb_stream *s = &d->merge.streams[ftb_meta_stream(meta)];
+    return ftb_report_problem(&d->report, s, FTB_RECORD_SHORT, (size_t)(payload - s->data), ftb_meta_len(meta));
+}
+
+/* Leave out records shorter than the fixed part. */
+static int drop_short(ftb_decoder *d, ftb_group *g, uint32_t min_len)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < g->n; i++) {
+        if (ftb_meta_len(g->meta[i]) < min_len) {
+            if (note_short(d, g->data[i], g->meta[i]) != FTB_OK)
+                return FTB_NO_MEMORY;
+            continue;
+        }
+        g->ts[n] = g->ts[i];
+        g->data[n] = g->data[i];
+        g->meta[n++] = g->meta[i];
+    }
+    g->n = n;
+    return FTB_OK;
+}
+
+/* How the refs of a group differ, and whether one is too short: once a group, not once a record. */
+static uint64_t look_over(const ftb_group *g, uint32_t min_len, int *any_short)
+{
+    const uint64_t shortest = (uint64_t)min_len << 32;
+    uint64_t differ = 0, is_short = 0;
+    for (uint32_t i = 0; i < g->n; i++) {
+        differ |= g->meta[i] ^ g->meta[0];
+        is_short |= g->meta[i] < shortest;
+    }
+    *any_short = is_short != 0;
+    return differ;
 }
 
 /* Whether all records of the batch have one slot and one length. */
@@ -18,10 +49,13 @@ static int is_uniform(const ftb_batch *b)
 static int gather_group(ftb_decoder *d, uint16_t plan)
 {
     ftb_group *g = &d->groups[plan];
-    const ftb_refs refs = {g->ts, g->data, g->meta, g->differ, g->n};
+    int any_short, status = FTB_OK;
+    const uint64_t differ = look_over(g, d->plans[plan].min_len, &any_short);
+    if (FTB_UNLIKELY(any_short))
+        status = drop_short(d, g, d->plans[plan].min_len);
+    const ftb_refs refs = {g->ts, g->data, g->meta, differ, g->n};
     g->n = 0;
-    g->differ = 0;
-    return refs.n > 0 ? ftb_gather(&d->plans[plan], &d->context, &refs) : FTB_OK;
+    return refs.n > 0 && status == FTB_OK ? ftb_gather(&d->plans[plan], &d->context, &refs) : status;
 }
 
 static int gather_groups(ftb_decoder *d)
@@ -34,27 +68,21 @@ static int gather_groups(ftb_decoder *d)
     return status;
 }
 
-/* Every record to the group of its plan; full groups are gathered. Records shorter than the fixed part are left out. */
+/* Every record to the group of its plan; full groups are gathered. */
 static int distribute(ftb_decoder *d)
 {
     const ftb_batch *b = d->batch;
     for (uint32_t i = 0; i < b->n; i++) {
-        const uint64_t meta = b->meta[i];
         const uint16_t slot = ftb_slot(b, i), plan = d->plan_of_slot[slot];
         d->count_of_slot[slot]++;
         if (plan == FTB_NO_PLAN)
             continue;
-        if (FTB_UNLIKELY(ftb_meta_len(meta) < d->plans[plan].min_len)) {
-            if (note_short(d, i) != FTB_OK)
-                return FTB_NO_MEMORY;
-            continue;
-        }
         ftb_group *g = &d->groups[plan];
-        g->ts[g->n] = b->ts[i];
-        g->data[g->n] = b->data[i];
-        g->meta[g->n] = meta;
-        g->differ |= meta ^ g->meta[0];
-        if (++g->n == FTB_GROUP) {
+        const uint32_t n = g->n++;
+        g->ts[n] = b->ts[i];
+        g->data[n] = b->data[i];
+        g->meta[n] = b->meta[i];
+        if (FTB_UNLIKELY(n + 1 == FTB_GROUP)) {
             int status = gather_group(d, plan);
             if (status != FTB_OK)
                 return status;

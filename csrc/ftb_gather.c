@@ -8,7 +8,7 @@
 #endif
 
 /* Columns this large will not be read again while they are in cache: stores that go past the cache spare reading each line first. */
-#define FTB_STREAM_FROM ((size_t)4 << 20)
+#define FTB_STREAM_FROM ((size_t)1 << 20)
 
 /* Copy to memory without bringing its lines into cache. */
 static void ftb_stream_out(uint8_t *to, const uint8_t *from, size_t n)
@@ -262,15 +262,26 @@ static ftb_span locate(const rows *r, const ftb_op *op, uint32_t i)
 
 #define COMM_LEN 16 /* K:include/linux/sched.h TASK_COMM_LEN */
 
+/* The same sixteen bytes are the same name, whatever follows its NUL: most are found among those met lately as they are. */
+FTB_ALWAYS_INLINE int64_t intern_comm(ftb_intern *in, const uint8_t *s)
+{
+    uint64_t low = ftb_load64(s, 0), high = ftb_load64(s + 8, 0);
+    const ftb_intern_entry *entry = ftb_intern_near(in, low, high);
+    if (FTB_LIKELY(entry->low == low && entry->high == high && entry->code >= 0))
+        return entry->code;
+    return ftb_intern_sixteen(in, s);
+}
+
 static int gather_comms(const rows *r, const ftb_op *op, int32_t *out)
 {
-    int64_t least = 0;
+    ftb_intern *in = op->intern;
+    int64_t all = 0;
     for (uint32_t i = 0; i < r->refs->n; i++) {
-        int64_t code = ftb_intern_comm(op->intern, r->refs->data[i] + op->offset);
-        least |= code;
+        int64_t code = intern_comm(in, r->refs->data[i] + op->offset);
+        all |= code;
         out[i] = (int32_t)code;
     }
-    return least < 0 ? FTB_NO_MEMORY : FTB_OK;
+    return all < 0 ? FTB_NO_MEMORY : FTB_OK;
 }
 
 static int gather_strings(const rows *r, const ftb_op *op, int32_t *out)

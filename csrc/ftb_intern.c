@@ -112,18 +112,22 @@ static size_t padded_length(const uint8_t *s, size_t n)
     return nul != NULL ? (size_t)(nul - s) : n;
 }
 
-int64_t ftb_intern_comm(ftb_intern *in, const uint8_t *s)
+/* What follows the NUL is cleared: kernels leave there what was in the buffer before. */
+static int64_t intern_cleared(ftb_intern *in, const uint8_t *s, uint64_t low, uint64_t high)
 {
-    uint64_t low = ftb_load64(s, 0), high = ftb_load64(s + 8, 0);
     uint64_t end_low = first_nul(low), end_high = first_nul(high);
-    /* without branches, since names of up to and over 7 bytes alternate: clear what follows the NUL */
     low &= end_low != 0 ? end_low / 0x80 - 1 : UINT64_MAX;
     high &= end_low != 0 ? 0 : end_high != 0 ? end_high / 0x80 - 1 : UINT64_MAX;
-    uint64_t mixed = (low ^ (high * 0x9e3779b97f4a7c15ULL)) * 0xff51afd7ed558ccdULL;
-    ftb_intern_entry *entry = &in->near[mixed >> 56];
-    if (FTB_LIKELY(entry->low == low && entry->high == high && entry->code >= 0))
-        return entry->code;
-    int64_t code = ftb_intern_code(in, s, padded_length(s, 16));
-    *entry = (ftb_intern_entry){low, high, code};
+    ftb_intern_entry *entry = ftb_intern_near(in, low, high);
+    if (entry->low != low || entry->high != high || entry->code < 0)
+        *entry = (ftb_intern_entry){low, high, ftb_intern_code(in, s, padded_length(s, 16))};
+    return entry->code;
+}
+
+int64_t ftb_intern_sixteen(ftb_intern *in, const uint8_t *s)
+{
+    uint64_t low = ftb_load64(s, 0), high = ftb_load64(s + 8, 0);
+    int64_t code = intern_cleared(in, s, low, high);
+    *ftb_intern_near(in, low, high) = (ftb_intern_entry){low, high, code};
     return code;
 }

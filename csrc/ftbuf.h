@@ -73,6 +73,7 @@ void ftb_clock_apply_all(const ftb_clock *clock, int64_t *ts, uint32_t n);
 
 /* A batch of record refs: parallel arrays that stay in cache. */
 #define FTB_BATCH 256
+#define FTB_APART 24 /* places that keep parallel arrays from standing at like addresses, which caches and store buffers confuse */
 #define FTB_N_IDS 0x10000u /* common_type is a u16 (K:trace_events.h) */
 #define FTB_NO_SLOT 0xffffu
 #define FTB_NO_PLAN 0xffffu
@@ -82,9 +83,9 @@ void ftb_clock_apply_all(const ftb_clock *clock, int64_t *ts, uint32_t n);
 typedef struct {
     uint32_t n;
     uint64_t differ; /* bits in which the words of meta[] may differ from one another: none where a run of alike records fills it */
-    int64_t ts[FTB_BATCH];
-    const uint8_t *data[FTB_BATCH]; /* the payload, event fields start at offset 0 */
-    uint64_t meta[FTB_BATCH];       /* length of the payload, slot and stream in one word: one store, one compare */
+    int64_t ts[FTB_BATCH + FTB_APART];
+    const uint8_t *data[FTB_BATCH + FTB_APART]; /* the payload, event fields start at offset 0 */
+    uint64_t meta[FTB_BATCH + FTB_APART];       /* length of the payload, slot and stream in one word: one store, one compare */
 } ftb_batch;
 
 static inline uint64_t ftb_meta(uint32_t len, uint16_t slot, uint16_t stream)
@@ -160,6 +161,7 @@ typedef struct {
     size_t size;     /* bytes in use */
     size_t ready;    /* bytes that may be written now */
     size_t capacity; /* bytes allocated; those from ready on have not been touched yet */
+    size_t mapped;   /* bytes of a mapping of its own; 0: of malloc */
 } ftb_column;
 
 int ftb_column_reserve(ftb_column *column, size_t extra);
@@ -247,7 +249,7 @@ int ftb_merge_fill(ftb_merge *m, ftb_batch *out, ftb_report *report);
 /* Strings and their codes. */
 #define FTB_INTERN_NEAR 256
 typedef struct {
-    uint64_t low, high; /* a string of up to 16 bytes, NUL-padded */
+    uint64_t low, high; /* a string of up to 16 bytes, with whatever follows its NUL */
     int64_t code;       /* -1: empty entry */
 } ftb_intern_entry;
 
@@ -264,8 +266,15 @@ int ftb_intern_init(ftb_intern *in);
 void ftb_intern_free(ftb_intern *in);
 /* Code of a string, added when new; -1 when memory is out. */
 int64_t ftb_intern_code(ftb_intern *in, const uint8_t *s, size_t n);
+
+/* The place of sixteen bytes among those met lately. */
+static inline ftb_intern_entry *ftb_intern_near(ftb_intern *in, uint64_t low, uint64_t high)
+{
+    return &in->near[((low + high * 31) * 0x9e3779b97f4a7c15ULL) >> 56];
+}
+
 /* The same for a field of 16 bytes, a NUL-terminated (or full) string: TASK_COMM_LEN. */
-int64_t ftb_intern_comm(ftb_intern *in, const uint8_t *s);
+int64_t ftb_intern_sixteen(ftb_intern *in, const uint8_t *s);
 
 /* Plans: one op per column. */
 typedef enum {
@@ -361,10 +370,9 @@ int ftb_gather(ftb_plan *plan, const ftb_gather_context *context, const ftb_refs
 #define FTB_GROUP 256
 typedef struct {
     uint32_t n;
-    uint64_t differ; /* as in ftb_batch */
-    int64_t ts[FTB_GROUP];
-    const uint8_t *data[FTB_GROUP];
-    uint64_t meta[FTB_GROUP];
+    int64_t ts[FTB_GROUP + FTB_APART];
+    const uint8_t *data[FTB_GROUP + FTB_APART];
+    uint64_t meta[FTB_GROUP + FTB_APART];
 } ftb_group;
 
 /* scan + merge + gather until memory for refs is used up, a stream needs a segment, or enough rows were made. */

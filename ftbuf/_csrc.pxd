@@ -61,6 +61,7 @@ cdef extern from "ftbuf.h" nogil:
         size_t size
         size_t ready
         size_t capacity
+        size_t mapped
 
     int ftb_column_reserve(ftb_column *column, size_t extra)
     void ftb_column_trim(ftb_column *column)

@@ -1,10 +1,12 @@
 /* Runs one kernel over a file of sub-buffers: for instruction counts (callgrind) and for timing without Python.
  *
- *   kernels scan|function FILE SUBBUF REPEAT reused|fresh
+ *   kernels scan|decode|merge PAGES PLANS SUBBUF REPEAT reused|fresh
  *
- * scan: walk and count. function: six header and payload columns of function-tracer records, as the Python layer plans them.
- * Outputs (and the memcpy they are compared with) go to memory that was touched before, or to fresh memory.
- * Prints events, seconds and the seconds of a memcpy of the same bytes.
+ * PLANS is what Python asks of the core, as text: per event "event ID SLOT PLAN", per plan "plan MIN_LEN N" and N lines of
+ * "OP WHERE WIDTH OUT_WIDTH SIGNED OFFSET SIZE". scan: walk and count. decode: every column of every plan. merge: walk the two
+ * halves of the pages as two CPUs, in time order, and count. Outputs (and the memcpy that they are compared with) go to memory
+ * that was touched before, or to fresh memory. Prints events, nanoseconds an event, the rate of a memcpy of the same bytes, the
+ * ratio to it, and the bytes of the columns.
  */
 #include "ftbuf.h"
 
@@ -14,11 +16,24 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#define MOST_PLANS 4096
+#define PIDS 65536
+
 static double now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static uint8_t *huge(size_t size)
+{
+    size_t rounded = (size + (2 << 20)) & ~(size_t)((2 << 20) - 1);
+    uint8_t *memory = aligned_alloc(2 << 20, rounded);
+    if (memory == NULL)
+        exit(2);
+    madvise(memory, rounded, MADV_HUGEPAGE);
+    return memory;
 }
 
 static uint8_t *read_file(const char *path, size_t *size)
@@ -29,31 +44,66 @@ static uint8_t *read_file(const char *path, size_t *size)
     fseek(f, 0, SEEK_END);
     *size = (size_t)ftell(f);
     rewind(f);
-    uint8_t *data = malloc(*size);
-    if (data == NULL || fread(data, 1, *size, f) != *size)
+    uint8_t *data = huge(*size);
+    if (fread(data, 1, *size, f) != *size)
         exit(2);
     fclose(f);
     return data;
 }
 
-static ftb_op header_op(uint8_t code)
+static uint16_t slot_of[FTB_N_IDS], plan_of_slot[FTB_N_IDS];
+static uint64_t count_of_slot[FTB_N_IDS];
+static ftb_plan plans[MOST_PLANS];
+static ftb_group groups[MOST_PLANS];
+static uint32_t n_plans;
+static int32_t codes[PIDS];
+static const ftb_comms comms = {codes, PIDS};
+
+static ftb_op read_op(FILE *f)
 {
-    ftb_op op = {.op = code};
+    unsigned v[7];
+    for (int i = 0; i < 7; i++)
+        if (fscanf(f, "%u", &v[i]) != 1)
+            exit(2);
+    ftb_op op = {.op = (uint8_t)v[0], .where = (uint8_t)v[1], .width = (uint8_t)v[2], .out_width = (uint8_t)v[3],
+                 .is_signed = (uint8_t)v[4], .offset = v[5], .size = v[6]};
+    if (op.op == FTB_OP_STRING) {
+        op.intern = malloc(sizeof *op.intern);
+        if (op.intern == NULL || ftb_intern_init(op.intern) != FTB_OK)
+            exit(2);
+    }
     return op;
 }
 
-static ftb_op scalar_op(uint32_t offset, uint8_t width, uint8_t is_signed)
+static void read_plans(const char *path)
 {
-    ftb_op op = {.op = FTB_OP_SCALAR, .width = width, .out_width = width, .is_signed = is_signed, .offset = offset, .size = width};
-    return op;
+    FILE *f = fopen(path, "r");
+    char word[8];
+    unsigned a, b, c;
+    if (f == NULL)
+        exit(2);
+    memset(slot_of, 0xff, sizeof slot_of);
+    while (fscanf(f, "%7s %u %u", word, &a, &b) == 3) {
+        if (strcmp(word, "event") == 0 && fscanf(f, "%u", &c) == 1) {
+            slot_of[a] = (uint16_t)b;
+            plan_of_slot[b] = (uint16_t)c;
+        } else {
+            ftb_plan *plan = &plans[n_plans++];
+            *plan = (ftb_plan){.ops = calloc(b, sizeof *plan->ops), .comms = &comms, .n_ops = b, .min_len = a};
+            for (uint32_t i = 0; i < b; i++)
+                plan->ops[i] = read_op(f);
+            if (ftb_plan_check(plan) != FTB_OK)
+                exit(2);
+        }
+    }
+    fclose(f);
 }
 
 /* Seconds of one memcpy, into memory that was touched before or into fresh memory. */
 static double copy_once(const uint8_t *data, size_t size, uint8_t **kept, int fresh)
 {
     if (*kept == NULL) {
-        *kept = aligned_alloc(2 << 20, (size + (2 << 20)) & ~(size_t)((2 << 20) - 1));
-        madvise(*kept, size, MADV_HUGEPAGE);
+        *kept = huge(size);
         if (!fresh)
             memset(*kept, 1, size);
     }
@@ -67,51 +117,62 @@ static double copy_once(const uint8_t *data, size_t size, uint8_t **kept, int fr
     return t;
 }
 
+/* Forget the columns, or only what is in them; returns how many bytes that was. */
+static size_t empty_columns(int fresh)
+{
+    size_t bytes = 0;
+    for (uint32_t p = 0; p < n_plans; p++) {
+        for (uint32_t i = 0; i < plans[p].n_ops; i++) {
+            ftb_op *op = &plans[p].ops[i];
+            bytes += op->column.size + op->values.size;
+            op->column.size = op->values.size = 0;
+        }
+        if (fresh)
+            ftb_plan_free(&plans[p]);
+    }
+    return bytes;
+}
+
 int main(int argc, char **argv)
 {
-    if (argc != 6)
+    if (argc != 7)
         return 2;
     size_t size;
     uint8_t *data = read_file(argv[2], &size), *kept = NULL;
-    int repeat = atoi(argv[4]), gather = strcmp(argv[1], "function") == 0, fresh = strcmp(argv[5], "fresh") == 0;
-    ftb_abi abi = {.subbuf_size = (uint32_t)atoi(argv[3]), .data_offset = 16, .commit_size = 8, .type_size = 2};
-    static ftb_batch batch;
-    static ftb_group group;
-    static int32_t codes[65536];
-    static uint16_t slot_of[FTB_N_IDS]; /* every event in slot 0 */
-    ftb_op comm = {.op = FTB_OP_COMM, .width = 4, .out_width = 4, .offset = 4, .size = 4};
-    ftb_op ops[] = {header_op(FTB_OP_TS), header_op(FTB_OP_CPU), scalar_op(4, 4, 1), comm,
-                    scalar_op(2, 1, 0), scalar_op(3, 1, 0), scalar_op(8, 8, 0), scalar_op(16, 8, 0)};
+    const uint32_t subbuf = (uint32_t)atoi(argv[4]), streams = strcmp(argv[1], "merge") == 0 ? 2 : 1;
+    const int repeat = atoi(argv[5]), gather = strcmp(argv[1], "decode") == 0, fresh = strcmp(argv[6], "fresh") == 0;
+    const ftb_abi abi = {.subbuf_size = subbuf, .data_offset = 16, .commit_size = 8, .type_size = 2};
+    const size_t half = streams == 2 ? size / subbuf / 2 * subbuf : 0;
+    static ftb_batch batches[3];
+    uint32_t heap[2];
+    read_plans(argv[3]);
+    if (!gather)
+        memset(plan_of_slot, 0xff, sizeof plan_of_slot);
     const ftb_select select = {.slot_of = slot_of};
-    const ftb_comms comms = {codes, 65536};
-    ftb_plan plan = {.ops = ops, .comms = &comms, .n_ops = 8, .min_len = 24};
-    if (ftb_plan_check(&plan) != FTB_OK)
-        return 1;
     double best = 1e9, best_copy = 1e9;
     uint64_t events = 0;
+    size_t bytes = 0;
     for (int r = 0; r < repeat; r++) {
         double elapsed = copy_once(data, size, &kept, fresh);
         best_copy = elapsed < best_copy ? elapsed : best_copy;
-        ftb_stream s = {.abi = &abi, .select = &select, .last_ts = INT64_MIN};
-        uint16_t plan_of_slot[1] = {gather ? 0 : FTB_NO_PLAN};
-        uint64_t count[1] = {0};
-        ftb_decoder d = {.merge = {.streams = &s, .n_streams = 1},
-                         .context = {&s, 1, size}, .plan_of_slot = plan_of_slot, .count_of_slot = count, .plans = &plan,
-                         .n_plans = 1, .groups = &group, .batch = &batch};
+        ftb_stream s[2] = {{.abi = &abi, .select = &select, .last_ts = INT64_MIN, .batch = &batches[0]},
+                           {.abi = &abi, .select = &select, .last_ts = INT64_MIN, .batch = &batches[1], .index = 1, .cpu = 1}};
+        ftb_decoder d = {.merge = {.streams = s, .n_streams = streams, .heap = heap}, .context = {s, streams, size},
+                         .plan_of_slot = plan_of_slot, .count_of_slot = count_of_slot, .plans = plans, .n_plans = n_plans,
+                         .groups = groups, .batch = &batches[2]};
         double t = now();
-        ftb_stream_feed(&s, data, size, 0, 1);
+        ftb_stream_feed(&s[streams - 1], data, size - half, 0, 1);
+        if (streams == 2)
+            ftb_stream_feed(&s[0], data + (size - half), half, 0, 1);
         int status = ftb_decode(&d, UINT64_MAX);
         elapsed = now() - t;
         best = elapsed < best ? elapsed : best;
         if (status != FTB_DONE)
             return 1;
-        events = s.events;
-        if (fresh)
-            ftb_plan_free(&plan);
-        for (uint32_t i = 0; i < plan.n_ops; i++)
-            ops[i].column.size = 0;
+        events = s[0].events + s[1].events;
+        bytes = empty_columns(fresh);
     }
-    printf("%s, %s: %llu events, %.2f ns an event, memcpy %.2f GB/s: ratio %.2f\n", argv[1], argv[5], (unsigned long long)events,
-           1e9 * best / (double)events, 1e-9 * (double)size / best_copy, best / best_copy);
+    printf("%s, %s: %llu events, %.2f ns an event, memcpy %.2f GB/s: ratio %.3f, %zu bytes of columns\n", argv[1], argv[6],
+           (unsigned long long)events, 1e9 * best / (double)events, 1e-9 * (double)size / best_copy, best / best_copy, bytes);
     return 0;
 }
