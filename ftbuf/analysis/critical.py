@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from .tables import rows_of, stacked, table
 EVENTS = {"irq": ("preemptirq:irq_disable", "preemptirq:irq_enable"),
           "preempt": ("preemptirq:preempt_disable", "preemptirq:preempt_enable")}
 WORST = 20
-STEP = "16 MB"
+STEP = "4 MB"  # a step that fits the caches is faster than a larger one
 WANTED = ("common_ts", "common_cpu", "common_pid", "caller_offs")
 OFF, ON = 0, 1
 
@@ -121,7 +122,7 @@ def _gaps_of_cpus(trace: Trace) -> dict[int, Gaps]:
 
 @dataclass(frozen=True, slots=True)
 class Rows(Columns):
-    """Switches off and on, in order of time."""
+    """Switches off and on."""
 
     kind: np.ndarray
     ts: np.ndarray
@@ -148,10 +149,8 @@ NO_ROWS = Rows(*(np.empty(0, dtype) for dtype in (np.int8, np.int64, np.int32, n
 
 
 def step_rows(off: Table, on: Table) -> Rows:
-    """Both events of a step; of the same time, off comes first."""
-    parts = [_rows(kind, t) for kind, t in ((OFF, off), (ON, on))]
-    order = np.argsort(np.concatenate([np.maximum.accumulate(p.ts) for p in parts]), kind="stable")
-    return Rows.joined(parts).taken(order)
+    """Both events of a step: first all "off", then all "on", each in order of time."""
+    return Rows.joined([_rows(kind, t) for kind, t in ((OFF, off), (ON, on))])
 
 
 def _rows(kind: int, t: Table) -> Rows:
@@ -173,19 +172,29 @@ class Pairer:
         rows = Rows.joined([self.open, new])
         if not len(rows):
             return Sections.none()
-        order = np.argsort(rows.cpu.astype(np.uint16), kind="stable")  # CPUs are numbers of 16 bits: a radix sort
+        order = by_cpu(rows, len(self.open))
         cpu, is_off = rows.cpu[order], rows.kind[order] == OFF
         is_inside = np.concatenate([[False], is_off[:-1] & (cpu[1:] == cpu[:-1])])  # the CPU's row before says "off"
-        opened, closed = np.flatnonzero(is_off & ~is_inside), np.flatnonzero(~is_off & is_inside)
-        self.repeated += int(is_off.sum()) - len(opened)
-        self.unbegun += int((~is_off).sum()) - len(closed)
-        # Every end has a begin before it, and no two ends the same one: the begins without an end are the last of a CPU.
-        begun = opened[np.searchsorted(opened, closed) - 1]
-        still = np.ones(len(opened), bool)
-        still[np.searchsorted(opened, begun)] = False
-        first, last = rows.taken(order[begun]), rows.taken(order[closed])
-        self.open = rows.taken(order[opened[still]])
+        marks = np.flatnonzero(is_off != is_inside)  # begins and ends, of each CPU in turn
+        is_end = ~is_off[marks]
+        closes = np.append(is_end, False)[1:]  # the next one ends it
+        begun, closed = order[marks[closes]], order[marks[is_end]]
+        self.repeated += int((is_off & is_inside).sum())
+        self.unbegun += int((~is_off & ~is_inside).sum())
+        first, last = rows.taken(begun), rows.taken(closed)
+        self.open = rows.taken(order[marks[~is_end & ~closes]])
         return Sections(first.ts, last.ts, first.cpu, first.pid, first.caller, last.caller)
+
+
+def by_cpu(rows: Rows, carried: int) -> np.ndarray:
+    """The order that brings rows of one CPU together, in order of time; of the same time, "off" comes first."""
+    ends = [0, carried, carried + int((rows.kind[carried:] == OFF).sum()), len(rows)]
+    runs = [np.maximum.accumulate(rows.ts[a:b]) for a, b in pairwise(ends)]
+    if carried:
+        runs[0] = np.full(carried, np.iinfo(np.int64).min)  # what was carried on is older than all of the step
+    order = np.argsort(np.concatenate(runs), kind="stable")
+    together: np.ndarray = order[np.argsort(rows.cpu[order].astype(np.uint16), kind="stable")]  # a radix sort
+    return together
 
 
 # ---- sums ----

@@ -23,7 +23,8 @@ class Keys:
         self._values: list[np.ndarray] = []
         self._count = 0
         self._small = np.empty(0, np.int32)  # key -> group, -1: none yet
-        self._large: dict[int, int] = {}
+        self._large = np.empty(0, np.int64)  # other keys, ascending
+        self._large_groups = np.empty(0, np.intp)
 
     def __len__(self) -> int:
         return self._count
@@ -39,12 +40,16 @@ class Keys:
             return np.empty(0, np.intp)
         if int(keys.min()) >= 0 and int(keys.max()) < LOOKUP_LIMIT:
             return self._of_small(keys)
-        unique, places = np.unique(keys, return_inverse=True)
-        small = (unique >= 0) & (unique < LOOKUP_LIMIT)
-        of_unique = np.empty(len(unique), np.intp)
-        of_unique[small] = self._of_small(unique[small])
-        of_unique[~small] = self._of_large(unique[~small])
-        return of_unique[places.reshape(keys.shape)]
+        found = self._of_large(keys)
+        missing = found < 0
+        if missing.any():
+            new = np.unique(keys[missing])
+            small = (new >= 0) & (new < LOOKUP_LIMIT)
+            if small.any():
+                self._of_small(new[small])
+            self._add_large(new[~small])
+            found[missing] = self.groups(keys[missing])
+        return found
 
     def _of_small(self, keys: np.ndarray) -> np.ndarray:
         most = int(keys.max(initial=0))
@@ -56,16 +61,30 @@ class Keys:
         groups: np.ndarray = self._small[keys].astype(np.intp)
         return groups
 
-    def _of_large(self, unique: np.ndarray) -> list[int]:
-        new = [key for key in unique.tolist() if key not in self._large]
-        self._large.update(zip(new, self._add(np.array(new, unique.dtype)).tolist(), strict=True))
-        return [self._large[key] for key in unique.tolist()]
+    def _of_large(self, keys: np.ndarray) -> np.ndarray:
+        """The groups of keys that are known and too large for the table; -1 for others."""
+        if not len(self._large):
+            return np.full(len(keys), -1, np.intp)
+        wanted = signed(keys)
+        at = np.minimum(np.searchsorted(self._large, wanted), len(self._large) - 1)
+        return np.where(self._large[at] == wanted, self._large_groups[at], -1)
+
+    def _add_large(self, new: np.ndarray) -> None:
+        both = np.concatenate([self._large, signed(new)])
+        groups = np.concatenate([self._large_groups, self._add(new)])
+        order = np.argsort(both, kind="stable")
+        self._large, self._large_groups = both[order], groups[order]
 
     def _add(self, new: np.ndarray) -> np.ndarray:
         """The groups of so many new keys."""
         self._values.append(new)
         self._count += len(new)
         return np.arange(self._count - len(new), self._count)
+
+
+def signed(keys: np.ndarray) -> np.ndarray:
+    """As int64: addresses of the kernel's half become negative, and stay distinct."""
+    return keys.view(np.int64) if keys.dtype == np.uint64 else keys.astype(np.int64, copy=False)
 
 
 class Samples:
@@ -98,8 +117,7 @@ class Samples:
         np.minimum.at(self.min, groups, values)
         np.maximum.at(self.max, groups, values)
         self.last[groups] = values  # of several with one group the last one stays
-        cells, counts = np.unique(groups * np.int64(_BUCKETS) + buckets_of(values), return_counts=True)
-        self._merge(cells, counts)
+        self._merge(*counted(groups, buckets_of(values)))
 
     def grow(self, groups: int) -> None:
         """Make room for so many groups: those without samples count 0."""
@@ -170,6 +188,17 @@ class Samples:
         summed = np.zeros(len(coarse), np.int64)
         np.add.at(summed, places, counts)
         return (*bucket_bounds(coarse, fineness), summed)
+
+
+def counted(groups: np.ndarray, buckets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Cells (group * _BUCKETS + bucket) that occur, ascending, and how often."""
+    low, width = int(buckets.min()), int(buckets.max() - buckets.min()) + 1
+    size = (int(groups.max()) + 1) * width
+    if size > max(4 * len(groups), 1 << 16):  # a table of all cells would be mostly empty
+        return np.unique(groups * np.int64(_BUCKETS) + buckets, return_counts=True)
+    counts = np.bincount(groups * width + (buckets - low), minlength=size)
+    found = np.flatnonzero(counts)
+    return found // width * np.int64(_BUCKETS) + found % width + low, counts[found]
 
 
 def buckets_of(values: np.ndarray, fineness: int = FINENESS) -> np.ndarray:
