@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from analysis_reference import is_lost, off_sections
@@ -14,6 +16,7 @@ from pagebuilder import ABIS, event, format_text, make_format, pages_of
 import ftbuf
 from ftbuf.analysis import critical, critical_sections
 from ftbuf.analysis.critical import EVENTS, NO_ROWS, Pairer, Rows
+from ftbuf.cli.main import main
 
 ABI = ABIS["le64"]
 FORMATS = {name: make_format(name, 50 + i, ["s32 caller_offs", "s32 parent_offs"], print_fmt='"%d", REC->caller_offs')
@@ -50,13 +53,16 @@ def test_any_sequence_in_any_steps(steps):
     assert paired(steps) == paired([rows]) == expected
 
 
-def recorded(*rows, cpus=1):
-    """A trace of (event, caller's distance) records, 1 us apart, CPU after CPU in turn."""
+def built(*rows, cpus=1):
+    """A file of (event, caller's distance) records, 1 us apart, CPU after CPU in turn."""
     pages = {cpu: pages_of(ABI, *(event(FORMATS[name], ABI, common_pid=7, caller_offs=at) for name, at in rows[cpu::cpus]),
                            ts=1000 + cpu, step=1000) for cpu in range(cpus)}
-    built = TraceDat(ABI, formats={"preemptirq": [format_text(f) for f in FORMATS.values()]}, kallsyms=KALLSYMS,
-                     buffers=[BufferSpec(pages=pages)])
-    return ftbuf.open(built.build().data)
+    return TraceDat(ABI, formats={"preemptirq": [format_text(f) for f in FORMATS.values()]}, kallsyms=KALLSYMS,
+                    buffers=[BufferSpec(pages=pages)]).build()
+
+
+def recorded(*rows, cpus=1):
+    return ftbuf.open(built(*rows, cpus=cpus).data)
 
 
 def test_callers_have_names_and_sites_of_one_function_are_one():
@@ -88,8 +94,8 @@ def test_what_is_wrong_is_told():
             critical_sections(trace, "both")
         with pytest.raises(ValueError, match="by is"):
             critical_sections(trace, by="task")
-    built = TraceDat(ABI, formats={"preemptirq": [format_text(FORMATS["irq_disable"])]}, buffers=[BufferSpec()]).build()
-    with ftbuf.open(built.data) as trace, pytest.raises(ftbuf.EventNotFoundError, match="irq_enable"):
+    half = TraceDat(ABI, formats={"preemptirq": [format_text(FORMATS["irq_disable"])]}, buffers=[BufferSpec()]).build()
+    with ftbuf.open(half.data) as trace, pytest.raises(ftbuf.EventNotFoundError, match="irq_enable"):
         critical_sections(trace)
 
 
@@ -127,3 +133,19 @@ def test_against_a_loop_over_the_records(case, kind, corpus_layout, monkeypatch)
             monkeypatch.setattr(critical, "STEP", 512)
             stepped = check(view, kind)
             assert whole.table.to_pandas().equals(stepped.table.to_pandas())
+
+
+def test_the_command(tmp_path, capsys):
+    path = tmp_path / "trace.dat"
+    rows = [("irq_disable", 0x110), ("irq_enable", 0x210), ("irq_enable", 0x210), ("irq_disable", 0x210), ("irq_disable", 0x210)]
+    path.write_bytes(built(*rows).data)
+    assert main(["latency", "--of", "irq", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[2].split()[:4] == ["lock", "1", "1.000", "1.000"]
+    assert "Not over at the end:" in out
+    assert "Left out: 1 begins inside of a section, 1 ends without a begin" in out
+    assert main(["latency", "--of", "irq", "--by", "cpu", "--json", str(path)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["table"][0]["cpu"], found["histogram"][0]["low"], found["histogram"][0]["high"]) == (0, 512, 1023)
+    assert main(["latency", "--of", "irq", "--versus", str(path), str(path)]) == 0
+    assert "avg b" in capsys.readouterr().out

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import ftbuf
 from ftbuf.analysis import wakeup, wakeup_latency
 from ftbuf.analysis.sched import SWITCH, WAKEUP, WAKING, task_states
-from ftbuf.analysis.wakeupmatch import NO_ROWS, Matcher, Rows
+from ftbuf.analysis.wakeupmatch import NO_ROWS, Facts, Matcher, Rows
 from ftbuf.cli.main import main
 
 EXAMPLE = ROOT / "examples" / "sched.dat"
@@ -30,8 +30,8 @@ KINDS = {W: 0, OUT: 1, SLEPT: 2, IN: 3}
 def as_rows(rows):
     kinds, *columns = zip(*rows, strict=True) if rows else ((),) * 6
     kinds = np.array([KINDS[k] for k in kinds], np.int8)
-    return Rows(kinds, *(np.array(c, t) for c, t in zip(columns, ["i8", "i8", "i4", "i4", "i4"], strict=True)),
-                np.zeros(len(kinds), np.int32))
+    pid, *facts = (np.array(c, t) for c, t in zip(columns, ["i8", "i8", "i4", "i4", "i4"], strict=True))
+    return Rows(kinds, pid, np.arange(len(kinds)), Facts(*facts, np.zeros(len(kinds), np.int32)))
 
 
 def matched(steps):
@@ -42,7 +42,7 @@ def matched(steps):
         found += zip(*(getattr(m, n).tolist() for n in (
             "pid", "name", "woken", "ran", "cpu", "prio", "waker", "waker_cpu", "from_cpu", "repeated", "broken")), strict=True)
     waiting = matcher.waiting()
-    rows = zip(waiting.pid.tolist(), waiting.ts.tolist(), strict=True)
+    rows = zip(waiting.pid.tolist(), waiting.facts.ts.tolist(), strict=True)
     return sorted(found, key=lambda f: (f[3], f[0])), sorted(rows), matcher.running
 
 

@@ -240,10 +240,11 @@ class _Sums:
 
     def open(self, trace: Trace, waiting: Rows) -> Table:
         end = trace.end
-        found = table({"pid": waiting.pid, "comm": self.comms_of(trace, waiting.pid.tolist()), "woken_at": waiting.ts,
-                       "waited": (end if end is not None else 0) - waiting.ts, "waker_pid": waiting.other,
-                       "waker_cpu": waiting.cpu})
-        return rows_of(found, np.lexsort((waiting.pid, waiting.ts)))
+        pid, woken = waiting.pid, waiting.facts
+        found = table({"pid": pid, "comm": self.comms_of(trace, pid.tolist()), "woken_at": woken.ts,
+                       "waited": (end if end is not None else 0) - woken.ts, "waker_pid": woken.other,
+                       "waker_cpu": woken.cpu})
+        return rows_of(found, np.lexsort((pid, woken.ts)))
 
 
 def next_comms(switches: Table) -> Encoded:

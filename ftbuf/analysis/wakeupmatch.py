@@ -10,20 +10,36 @@ import numpy as np
 from ..table import Table
 from .columns import Columns
 from .stats import Keys
+from .tables import rows_of
 
 WOKEN, OUT, SLEPT, IN = range(4)  # kinds of rows: woken; switched out; switched out to sleep; switched to
 
 @dataclass(frozen=True, slots=True)
-class Rows(Columns):
+class Facts(Columns):
+    """What is known of wakeups and switches."""
+
+    ts: np.ndarray
+    cpu: np.ndarray  # recorded on
+    number: np.ndarray  # of a wakeup: the CPU that the task was on, -1 where that is not known; of a switch: its priority
+    other: np.ndarray  # of a wakeup: pid of the waker; of a switch: number of the task's name
+    repeated: np.ndarray  # of a wakeup: how many further ones it stands for
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
     """What happened to tasks, in order of time."""
 
     kind: np.ndarray
     pid: np.ndarray
-    ts: np.ndarray
-    cpu: np.ndarray  # recorded on
-    number: np.ndarray  # WOKEN: the CPU it was on, -1 where that is not known; IN: its priority
-    other: np.ndarray  # WOKEN: pid of the waker; IN: number of its name
-    repeated: np.ndarray  # WOKEN: how many further wakeups it stands for
+    place: np.ndarray  # in the facts: a switch is two rows, of the task switched out and the one switched to
+    facts: Facts
+
+    def followed_by(self, more: Rows) -> Rows:
+        return Rows(np.concatenate([self.kind, more.kind]), np.concatenate([self.pid, more.pid]),
+                    np.concatenate([self.place, more.place + len(self.facts)]), Facts.joined([self.facts, more.facts]))
+
+    def taken(self, rows: np.ndarray) -> Rows:
+        return Rows(self.kind[rows], self.pid[rows], np.arange(len(rows)), self.facts.taken(self.place[rows]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,47 +64,48 @@ class Matches(Columns):
         return cls(*([np.empty(0, np.int64)] * 10), *([np.empty(0, bool)] * 2))
 
 
-NO_ROWS = Rows(np.empty(0, np.int8), *([np.empty(0, np.int64)] * 2), *([np.empty(0, np.int32)] * 4))
+NO_FACTS = Facts(*(np.empty(0, dtype) for dtype in (np.int64, *[np.int32] * 4)))
+NO_ROWS = Rows(np.empty(0, np.int8), np.empty(0, np.int32), np.empty(0, np.int64), NO_FACTS)
 
 
 def step_rows(wakeups: Sequence[Table], switches: Table, names: np.ndarray, asleep: int) -> Rows:
     """The rows of one step; of the same time, wakeups come first. ``names``: numbers of the names switched to."""
-    parts = [*map(wakeup_rows, wakeups), switch_rows(switches, names, asleep)]
-    both = Rows.joined(parts)
+    woken = [real_wakeups(t) for t in wakeups]
+    parts = [*map(facts_of_wakeups, woken), facts_of_switches(switches, names)]
     times = np.concatenate([np.maximum.accumulate(p.ts) for p in parts])  # a stream's own order stays
     order = np.argsort(times, kind="stable")
-    return both.taken(order[both.pid[order] > 0])
+    first_switch = len(times) - switches.num_rows
+    place = np.repeat(order, 1 + (order >= first_switch))
+    is_in = np.concatenate([[False], place[1:] == place[:-1]])[: len(place)]  # the second row of a switch
+    kind = np.concatenate([np.full(first_switch, WOKEN, np.int8), kinds_of_leaving(switches, asleep)])[place]
+    kind[is_in] = IN
+    pid = np.concatenate([*(t["pid"] for t in woken), switches["prev_pid"]])[place]
+    pid[is_in] = switches["next_pid"][place[is_in] - first_switch]
+    is_task = pid > 0
+    return Rows(kind[is_task], pid[is_task], place[is_task], Facts.joined(parts))
 
 
-def wakeup_rows(t: Table) -> Rows:
-    count = t.num_rows
-    zeros = np.zeros(count, np.int32)
-    target = t["target_cpu"].astype(np.int32) if "target_cpu" in t else zeros - 1
-    rows = Rows(np.full(count, WOKEN, np.int8), t["pid"].astype(np.int64), t["common_ts"],
-                t["common_cpu"].astype(np.int32), target, t["common_pid"].astype(np.int32), zeros)
-    # before 4.3 the event also came, with success=0, where there was nothing to wake
-    return rows.taken(t["success"] != 0) if "success" in t else rows
+def real_wakeups(t: Table) -> Table:
+    """Before 4.3 the event also came, with success=0, where there was nothing to wake."""
+    return rows_of(t, t["success"] != 0) if "success" in t else t
 
 
-def switch_rows(t: Table, names: np.ndarray, asleep: int) -> Rows:
-    """Each switch is two rows: one task is switched out, then another one to."""
-    count = t.num_rows
-    if "prev_state" in t:
-        left = np.where(t["prev_state"] & np.int64(asleep), SLEPT, OUT)
-    else:
-        left = np.full(count, OUT)
-    prio = t["next_prio"] if "next_prio" in t else np.zeros(count)
-    zeros = np.zeros(2 * count, np.int32)
-    return Rows(pairs(left, np.full(count, IN), np.int8), pairs(t["prev_pid"], t["next_pid"], np.int64),
-                np.repeat(t["common_ts"], 2), np.repeat(t["common_cpu"].astype(np.int32), 2),
-                pairs(zeros[:count], prio, np.int32), pairs(zeros[:count], names, np.int32), zeros)
+def facts_of_wakeups(t: Table) -> Facts:
+    zeros = np.zeros(t.num_rows, np.int32)
+    target = t["target_cpu"] if "target_cpu" in t else zeros - 1
+    return Facts(t["common_ts"], t["common_cpu"], target, t["common_pid"], zeros)
 
 
-def pairs(first: np.ndarray, second: np.ndarray, dtype: type) -> np.ndarray:
-    """first[0], second[0], first[1], second[1], ..."""
-    out: np.ndarray = np.empty(2 * len(first), dtype)
-    out[0::2], out[1::2] = first, second
-    return out
+def facts_of_switches(t: Table, names: np.ndarray) -> Facts:
+    zeros = np.zeros(t.num_rows, np.int32)
+    prio = t["next_prio"] if "next_prio" in t else zeros  # noqa: SIM401 a Table has no get
+    return Facts(t["common_ts"], t["common_cpu"], prio, names, zeros)
+
+
+def kinds_of_leaving(t: Table, asleep: int) -> np.ndarray:
+    if "prev_state" not in t:
+        return np.full(t.num_rows, OUT, np.int8)
+    return np.where(t["prev_state"] & t["prev_state"].dtype.type(asleep), np.int8(SLEPT), np.int8(OUT))
 
 
 class Matcher:
@@ -101,19 +118,19 @@ class Matcher:
 
     def match(self, new: Rows) -> Matches:
         """The latencies that end in this step."""
-        rows = Rows.joined([self._carried, new])
-        if not len(rows):
+        rows = self._carried.followed_by(new)
+        if not len(rows.kind):
             return Matches.none()
         tasks = arranged(rows, self.keys)
         found = latencies(rows, tasks)
         while_running = (tasks.kind == WOKEN) & (tasks.before >= 0) & (tasks.kind[tasks.before] == IN)
-        self.running += int((while_running & (tasks.order >= len(self._carried))).sum()) - int(found.racing.sum())
+        self.running += int((while_running & (tasks.order >= len(self._carried.kind))).sum()) - int(found.racing.sum())
         self._carried = carried(rows, tasks)
         return found
 
     def waiting(self) -> Rows:
         """The wakeups that no switch has ended, of tasks that are not running."""
-        if not len(self._carried):
+        if not len(self._carried.kind):
             return NO_ROWS
         tasks = arranged(self._carried, self.keys)
         is_open = (tasks.woken < tasks.end) & ~tasks.runs
@@ -171,15 +188,17 @@ def latencies(rows: Rows, tasks: Tasks) -> Matches:
     runs = np.flatnonzero(tasks.kind == IN)
     last = tasks.before[runs]
     woken = np.where(last >= 0, last + 1, tasks.start[runs])
+    racing = (woken == runs) & (last >= 0) & tasks.racing[last]
+    chosen = (woken < runs) | racing
+    runs, last, woken, racing = runs[chosen], last[chosen], woken[chosen], racing[chosen]
     count = runs - woken  # wakeups since that switch
-    racing = (count == 0) & (last >= 0) & tasks.racing[last]
     woken[racing] = last[racing] - 1
-    chosen = (count > 0) | racing
-    ran, began = tasks.order[runs[chosen]], tasks.order[woken[chosen]]
     broken = (last >= 0) & (tasks.kind[last] == IN)
-    more = np.where(racing, 0, count - 1 + rows.repeated[tasks.order[woken]])
-    return Matches(rows.ts[began], rows.ts[ran], rows.pid[ran], rows.other[ran], rows.number[ran], rows.cpu[ran],
-                   rows.other[began], rows.cpu[began], rows.number[began], more[chosen], racing[chosen], broken[chosen])
+    task = tasks.order[runs]
+    ran, began, facts = rows.place[task], rows.place[tasks.order[woken]], rows.facts
+    more = np.where(racing, 0, count - 1 + facts.repeated[began])
+    return Matches(facts.ts[began], facts.ts[ran], rows.pid[task], facts.other[ran], facts.number[ran], facts.cpu[ran],
+                   facts.other[began], facts.cpu[began], facts.number[began], more, racing, broken)
 
 
 def carried(rows: Rows, tasks: Tasks) -> Rows:
@@ -198,5 +217,5 @@ def carried(rows: Rows, tasks: Tasks) -> Rows:
     keep[final[may_run]] = True
     kept = np.flatnonzero(keep)
     out = rows.taken(tasks.order[kept])
-    out.repeated[np.searchsorted(kept, woken)] += (final - woken - (may_run & (final > woken))).astype(np.int32)
+    out.facts.repeated[np.searchsorted(kept, woken)] += (final - woken - (may_run & (final > woken))).astype(np.int32)
     return out
