@@ -1,4 +1,4 @@
-/* Growable byte arrays. */
+/* Growable byte arrays, and the pool that keeps the memory of those that are dropped. */
 #ifndef _DEFAULT_SOURCE
 #define _DEFAULT_SOURCE /* madvise, MAP_ANONYMOUS */
 #endif
@@ -9,11 +9,10 @@
 #include <sys/mman.h>
 
 #define FIRST_CAPACITY 4096
-#define SMALL_PAGE ((size_t)4096)
 /* From this size on, memory is asked for in huge pages: touching fresh memory 4 KB at a time costs more than decoding into it.
  * In mappings of its own: malloc would write its own marks at the start of pages, and so have them cleared the slow way. */
 #define HUGE_PAGE ((size_t)2 << 20)
-#define HUGE_FROM ((size_t)1 << 20)
+#define HUGE_FROM ((size_t)512 << 10)
 
 static int round_up(size_t n, size_t unit, size_t *rounded)
 {
@@ -43,12 +42,81 @@ static uint8_t *map_huge(size_t *capacity)
     return data;
 }
 
+/* ---- the pool ---- */
+
+static void lock(ftb_pool *pool)
+{
+    while (__atomic_test_and_set(&pool->busy, __ATOMIC_ACQUIRE))
+        ; /* held for some hundred instructions at the most */
+}
+
+static void unlock(ftb_pool *pool)
+{
+    __atomic_clear(&pool->busy, __ATOMIC_RELEASE);
+}
+
+/* The smallest that is large enough, and not more than twice as large as needed; data NULL: there is none. */
+static ftb_mapping take(ftb_pool *pool, size_t capacity)
+{
+    ftb_mapping found = {0};
+    lock(pool);
+    uint32_t best = pool->n;
+    for (uint32_t i = 0; i < pool->n; i++) {
+        const size_t has = pool->free[i].capacity;
+        if (has >= capacity && has / 2 <= capacity && (best == pool->n || has < pool->free[best].capacity))
+            best = i;
+    }
+    if (best < pool->n) {
+        found = pool->free[best];
+        pool->kept -= found.capacity;
+        pool->free[best] = pool->free[--pool->n];
+    }
+    unlock(pool);
+    return found;
+}
+
+/* Whether the pool has taken it. */
+static int keep(ftb_pool *pool, const ftb_mapping *mapping)
+{
+    lock(pool);
+    const int room = pool->n < FTB_POOL_PLACES && mapping->capacity <= FTB_POOL_MOST - pool->kept;
+    if (room) {
+        pool->free[pool->n++] = *mapping;
+        pool->kept += mapping->capacity;
+    }
+    unlock(pool);
+    return room;
+}
+
+void ftb_pool_empty(ftb_pool *pool)
+{
+    lock(pool);
+    for (uint32_t i = 0; i < pool->n; i++)
+        (void)munmap(pool->free[i].data, pool->free[i].capacity);
+    pool->n = 0;
+    pool->kept = 0;
+    unlock(pool);
+}
+
+/* ---- columns ---- */
+
+static ftb_column map_column(ftb_pool *pool, size_t capacity)
+{
+    ftb_mapping mapping = {0};
+    if (pool != NULL)
+        mapping = take(pool, capacity);
+    if (mapping.data == NULL)
+        mapping = (ftb_mapping){map_huge(&capacity), 0, capacity};
+    return (ftb_column){.data = mapping.data, .ready = mapping.ready, .capacity = mapping.capacity, .mapped = 1, .pool = pool};
+}
+
 static void release(ftb_column *column)
 {
-    if (column->mapped > 0)
-        (void)munmap(column->data, column->mapped);
-    else
+    const ftb_mapping mapping = {column->data, column->ready, column->capacity};
+    if (!column->mapped)
         free(column->data);
+    else if (column->pool == NULL || !keep(column->pool, &mapping))
+        (void)munmap(column->data, column->capacity);
 }
 
 /* Have fresh huge pages cleared, up to `want` bytes, by touching each at its end: the kernel clears a huge page towards the
@@ -63,12 +131,11 @@ static void make_ready(ftb_column *column, size_t want)
 
 static int move_to_huge(ftb_column *column, size_t capacity)
 {
-    ftb_column larger = {.size = column->size};
-    larger.data = map_huge(&capacity);
+    ftb_column larger = map_column(column->pool, capacity);
     if (larger.data == NULL)
         return FTB_NO_MEMORY;
-    larger.capacity = larger.mapped = capacity;
-    make_ready(&larger, larger.size);
+    make_ready(&larger, column->size);
+    larger.size = column->size;
     if (column->size > 0)
         memcpy(larger.data, column->data, column->size);
     release(column);
@@ -121,16 +188,18 @@ int ftb_column_append(ftb_column *column, const void *bytes, size_t n)
     return FTB_OK;
 }
 
-/* Give back what was reserved in vain. */
+/* Give back what was reserved in vain; of a mapping only where that is much, since what is whole can be used again. */
 void ftb_column_trim(ftb_column *column)
 {
     if (column->size == column->capacity)
         return;
-    if (column->mapped > 0) {
+    if (column->mapped) {
         size_t kept;
-        if (round_up(column->size, SMALL_PAGE, &kept) && kept > 0 && kept < column->mapped &&
-            munmap(column->data + kept, column->mapped - kept) == 0)
-            column->mapped = column->ready = column->capacity = kept;
+        if (round_up(column->size, HUGE_PAGE, &kept) && kept > 0 && kept < column->capacity &&
+            munmap(column->data + kept, column->capacity - kept) == 0) {
+            column->capacity = kept;
+            column->ready = column->ready < kept ? column->ready : kept;
+        }
         return;
     }
     uint8_t *data = realloc(column->data, column->size > 0 ? column->size : 1);
@@ -143,5 +212,5 @@ void ftb_column_trim(ftb_column *column)
 void ftb_column_free(ftb_column *column)
 {
     release(column);
-    *column = (ftb_column){0};
+    *column = (ftb_column){.pool = column->pool};
 }

@@ -155,13 +155,33 @@ typedef struct {
     uint32_t reserved;
 } ftb_loss;
 
+/* Huge mappings that are not in use: their memory has been cleared by the kernel once, and need not be again. May be shared by
+ * threads. All zero: empty. */
+#define FTB_POOL_PLACES 64
+#define FTB_POOL_MOST ((size_t)128 << 20) /* bytes kept */
+typedef struct {
+    uint8_t *data;
+    size_t ready, capacity;
+} ftb_mapping;
+
+typedef struct {
+    volatile char busy; /* a lock */
+    uint32_t n;
+    size_t kept;
+    ftb_mapping free[FTB_POOL_PLACES];
+} ftb_pool;
+
+/* Give all that is kept back to the system. */
+void ftb_pool_empty(ftb_pool *pool);
+
 /* A growable array; what a Python column owns in the end. */
 typedef struct {
     uint8_t *data;
     size_t size;     /* bytes in use */
     size_t ready;    /* bytes that may be written now */
     size_t capacity; /* bytes allocated; those from ready on have not been touched yet */
-    size_t mapped;   /* bytes of a mapping of its own; 0: of malloc */
+    uint8_t mapped;  /* it is a mapping of huge pages; else malloc's */
+    ftb_pool *pool;  /* where mappings come from and go to; NULL: the system */
 } ftb_column;
 
 int ftb_column_reserve(ftb_column *column, size_t extra);

@@ -33,6 +33,8 @@ STATUSES: Final[tuple[str, ...]]
 MESSAGES: Final[dict[str, str]]
 __test__: Final[dict[str, str]]  # Cython makes it
 
+def empty_pool() -> int: ...
+
 @final
 class Pages:
     def __new__(cls, source: object) -> Self: ...

@@ -24,6 +24,16 @@ STATUSES = tuple(ftb_status_name(i).decode() for i in range(FTB_N_STATUSES))
 MESSAGES = {ftb_status_name(i).decode(): ftb_status_message(i).decode() for i in range(FTB_N_STATUSES)}
 
 
+cdef ftb_pool POOL  # of all columns of this process
+
+
+def empty_pool():
+    """Give the memory that dropped columns left back to the system; returns how many bytes that were."""
+    cdef size_t kept = POOL.kept
+    ftb_pool_empty(&POOL)
+    return kept
+
+
 cdef void *allocate(size_t n, size_t size) except NULL:
     cdef void *p = PyMem_Calloc(n if n else 1, size)
     if p is NULL:
@@ -61,6 +71,7 @@ cdef class Column:
         cdef Column self = Column.__new__(Column)
         self.memory = memory[0]
         memset(memory, 0, sizeof(ftb_column))
+        memory.pool = self.memory.pool
         ftb_column_trim(&self.memory)
         return self
 
@@ -317,6 +328,7 @@ cdef class Decoder:
         for i in range(len(ops)):
             op = &plan.ops[i]
             set_op(op, ops[i])
+            op.column.pool = op.values.pool = &POOL
             dictionary = ops[i][7]
             if dictionary is not None:
                 self.dictionaries.append(dictionary)

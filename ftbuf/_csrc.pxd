@@ -56,14 +56,19 @@ cdef extern from "ftbuf.h" nogil:
     uint32_t ftb_stream_index(const ftb_batch *b, uint32_t k)
     bint ftb_is_after_loss(const ftb_batch *b, uint32_t k)
 
+    ctypedef struct ftb_pool:
+        size_t kept
+
     ctypedef struct ftb_column:
         uint8_t *data
         size_t size
         size_t ready
         size_t capacity
-        size_t mapped
+        uint8_t mapped
+        ftb_pool *pool
 
     int ftb_column_reserve(ftb_column *column, size_t extra)
+    void ftb_pool_empty(ftb_pool *pool)
     void ftb_column_trim(ftb_column *column)
     void ftb_column_free(ftb_column *column)
 

@@ -121,11 +121,12 @@ _FIELD_LINE = re.compile(
     r"[ \t]*field[ \t]*(?:\w+[ \t]*)?:([^;\n]*);"
     r"[ \t]*offset:[ \t]*([0-9]{1,10});[ \t]*size:[ \t]*([0-9]{1,10});(?:[ \t]*signed:[ \t]*([01]))?"
 )
+_HEAD = re.compile(rb"name:([^\n]*)\nID:[ \t]*([0-9]{1,5})[ \t\r]*(?:\n|$)")
 _OLD_HEADER = re.compile(rb"^\s*len\s*:\s*3 bits", re.MULTILINE)
 _MASK_ARGUMENT = re.compile(r"__get_(?:rel_)?(?:bitmask|cpumask)\(\(?([\w.]{1,256})\)")
 
 
-def event_name_and_id(text: bytes) -> tuple[str, int]:
+def event_name_and_id(text: bytes | memoryview) -> tuple[str, int]:
     """Find the name and the id of an event without parsing the rest of its format text.
 
     Raises
@@ -133,13 +134,11 @@ def event_name_and_id(text: bytes) -> tuple[str, int]:
     FormatError
         The text does not begin as a format file does, or the id does not fit ``common_type``.
     """
-    end = text.find(b"\n")
-    if text[:5] == b"name:" and text[end + 1 : end + 4] == b"ID:":
-        name = text[5:end].strip()
-        digits = text[end + 4 : end + 20].partition(b"\n")[0].strip()
-        if name and digits.isdigit() and len(digits) <= 5 and int(digits) <= MAX_ID:
-            return name.decode("utf-8", "surrogateescape"), int(digits)
-    raise FormatError(f"not an event format: begins with {text[:60]!r}")
+    match = _HEAD.match(text)
+    name = match[1].strip() if match is not None else b""
+    if match is not None and name and int(match[2]) <= MAX_ID:
+        return name.decode("utf-8", "surrogateescape"), int(match[2])
+    raise FormatError(f"not an event format: begins with {bytes(text[:60])!r}")
 
 
 def parse_format(text: bytes, system: str, *, long_size: int = 8) -> EventFormat:

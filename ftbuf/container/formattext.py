@@ -83,6 +83,6 @@ class FormatTexts:
 def format_head(text: bytes | memoryview) -> tuple[str, int] | None:
     """Name and id of an event, from the first two lines of its format text; None where they are not there."""
     try:
-        return event_name_and_id(bytes(text))
+        return event_name_and_id(text)
     except FormatError:
         return None
