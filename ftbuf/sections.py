@@ -9,6 +9,7 @@ buffer when they start, and measure until just after their last record.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -25,6 +26,10 @@ GRAPH_START_COST = 440
 END_COST = 2300  # likewise from a wakeup's last record, with its stack, to the look at the clock
 DEADLINE_PRIO = 255  # -1 in the record's byte
 MAX_RT_PRIO = 100  # K:include/linux/sched/prio.h
+
+
+_NUMBER = re.compile(rb"\s*(\d{1,15})\s*")  # longer ones are no number of microseconds
+EARLIEST = -(1 << 63)
 
 
 class SectionRecord(Protocol):
@@ -62,6 +67,12 @@ class Section:
     ended_at: int = 0
 
 
+def max_latency_us(text: bytes | None) -> int:
+    """What ``tracing_max_latency`` says; 0 where it says nothing."""
+    match = _NUMBER.fullmatch(text or b"")
+    return int(match[1]) if match else 0
+
+
 def longest_section(tracer: str, records: Sequence[SectionRecord], max_latency: int, symbols: Symbols) -> Section:
     """The section that a latency tracer's text shows, out of all records of its snapshot. ``max_latency``: in us."""
     if not records:
@@ -75,7 +86,7 @@ def _wakeup(records: Sequence[SectionRecord], max_latency: int) -> Section:
     first, last = records[0], records[-1]
     start = min(first.ts, last.ts + END_COST - max_latency * 1000) if max_latency else first.ts
     woken = next((r for r in records if is_internal(r, "wakeup")), None)
-    found = {"end": len(records) - 1, "start": start, "cpu": last.cpu}
+    found = {"end": len(records) - 1, "start": max(start, EARLIEST), "cpu": last.cpu}
     if woken is None:
         return Section(**found, task=last.pid or 0)
     prio = number(woken, "next_prio")
@@ -94,7 +105,7 @@ def _critical_section(records: Sequence[SectionRecord], max_latency: int, symbol
         end = own[-1]
     first = records[begin]
     cost = GRAPH_START_COST if is_internal(first, *GRAPH_ENTRIES) else START_COST
-    return Section(begin, end, first.ts - cost, last.cpu, last.pid or 0,
+    return Section(begin, end, max(first.ts - cost, EARLIEST), last.cpu, last.pid or 0,
                    started_at=_caller(first), ended_at=_caller(records[end]))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -152,3 +153,29 @@ def test_corpus(case, corpus_layout):
 def test_corpus_texts(case, corpus_layout):
     with ftbuf.open(corpus_layout(case) / "trace.dat") as trace:
         compare(latency_report(trace), trace.text)
+
+
+@pytest.mark.parametrize("said", [b"", b"x", b"-5", b"9" * 15, b"9" * 5000, b"1 2", "\u0665".encode()])
+def test_what_the_kernel_says_may_be_nonsense(said, recordings, tmp_path):
+    path = shutil.copytree(recordings["k612-irqsoff"].path, tmp_path / "copy")
+    (path / "tracing_max_latency").write_bytes(said)
+    with ftbuf.open(path) as trace:
+        report = latency_report(trace)
+        assert report.comm == "rcu_preempt"
+        assert report.latency_us in (int("9" * 15), 36071)  # what it says, or measured
+        assert list(trace.lines("kernel"))
+
+
+@pytest.mark.parametrize("line", ["-1 " * 50_000, " " * 200_000, "a-1 1d.... 1us : " * 20_000, "1 us | 0) " * 20_000,
+                                  "9" * 100_000 + "-1 1d.... 1us : x", "x-1 1d.... " + "9" * 5000 + "us : x"])
+def test_texts_may_be_nonsense(line):
+    assert of_text("irqsoff", line).steps.num_rows <= 1
+
+
+def test_a_latency_tracer_that_recorded_nothing(recordings, tmp_path):
+    path = shutil.copytree(recordings["k612-irqsoff"].path, tmp_path / "copy")
+    for pages in path.glob("per_cpu/cpu*/*_raw"):
+        pages.write_bytes(b"")
+    with ftbuf.open(path) as trace:
+        report = latency_report(trace)
+        assert (report.steps.num_rows, report.latency_us) == (0, 36071)

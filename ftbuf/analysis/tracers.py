@@ -1,4 +1,4 @@
-"""What the latency tracers found: the longest section with interrupts or preemption off, or from a wakeup to its switch."""
+"""What the latency tracers found: the longest time with interrupts or preemption off, or from a wakeup to its switch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnsupportedError
-from ..sections import LATENCY_TRACERS, SECTION_TRACERS, Section, longest_section
+from ..sections import LATENCY_TRACERS, SECTION_TRACERS, Section, longest_section, max_latency_us
 from ..table import Table
 from ..trace import Trace
 from .tables import table
@@ -28,7 +28,7 @@ class LatencyReport:
     tracer : str
         irqsoff, preemptoff, preemptirqsoff, wakeup, wakeup_rt or wakeup_dl.
     latency_us : int
-        Microseconds, as the kernel rounded them (``tracing_max_latency``); measured, where the recording lacks that file.
+        Microseconds, as the kernel rounded them (``tracing_max_latency``); measured, where the recording lacks it.
     cpu, pid : int
     comm : str
         The task: of a wakeup tracer the one that was woken.
@@ -97,8 +97,7 @@ def latency_report(trace: Trace) -> LatencyReport:
 
 
 def _of_records(tracer: str, trace: Trace) -> LatencyReport:
-    file = trace.recording.container.tracing_file("tracing_max_latency")
-    known = int(file) if file is not None and file.strip().isdigit() else 0
+    known = max_latency_us(trace.recording.container.tracing_file("tracing_max_latency"))
     view = _near_the_end(trace.snapshot or trace, known)
     records = list(view.records())
     found = longest_section(tracer, records, known, view.symbols)
@@ -158,13 +157,16 @@ def _strings(values: Any) -> np.ndarray:
 
 # ---- text ----
 
-_TRACER = re.compile(r"# tracer: (\S+)")
-_HEADING = re.compile(r"# latency: (\d+) us, .*CPU#(\d+)")
-_TASK = re.compile(r"#    \| task: (.*)-(\d+) \(uid:\S+ nice:\S+ policy:(\d+) rt_prio:(\d+)\)")
+# Numbers and names have limits: a text is untrusted, and long ones would cost the matching much time.
+_TRACER = re.compile(r"# tracer: (\S{1,32})")
+_HEADING = re.compile(r"# latency: (\d{1,15}) us, [^,]{1,64}, CPU#(\d{1,6})")
+_TASK = re.compile(r"#    \| task: (.{0,32})-(\d{1,10}) "
+                   r"\(uid:\d{1,10} nice:-?\d{1,4} policy:(\d{1,4}) rt_prio:(\d{1,4})\)")
 _PLACE = re.compile(r"#  => (started|ended) at: +(.*)")
+_COMM_PID = r"(?P<comm>.{0,16})-(?P<pid>\d{1,10}) {1,16}"
 # K:trace_output.c trace_print_lat_context; K:trace_functions_graph.c print_graph_rel_time and the columns after it
-_LINE = re.compile(r" *(?P<comm>.*)-(?P<pid>\d+) +(?P<cpu>\d+)\S{4,5} +(?P<us>\d+)us.: (?P<text>.*)")
-_GRAPH = re.compile(r" *(?P<us>\d+) us \| +(?P<cpu>\d+)\) +(?P<comm>.*)-(?P<pid>\d+) +\|(?P<text>.*)")
+_LINE = re.compile(_COMM_PID + r"(?P<cpu>\d{1,6}?)\D\S{3,4} {1,16}(?P<us>\d{1,15})us.: (?P<text>.*)")
+_GRAPH = re.compile(r" {0,16}(?P<us>\d{1,15}) us \| {1,16}(?P<cpu>\d{1,6})\) {1,16}" + _COMM_PID + r"\|(?P<text>.*)")
 _OWN = ("tracer_hardirqs_on", "tracer_preempt_on", "<stack trace>")  # what the tracer records when it reports
 
 
@@ -195,8 +197,8 @@ def _text_steps(tracer: str, lines: Sequence[str]) -> Table:
     last = len(texts)
     while last and "wakeup" not in tracer and any(own in texts[last - 1] for own in _OWN):
         last -= 1
+    cpu, pid = (np.array([int(row[name]) for row in found], np.int64) for name in ("cpu", "pid"))
     return table({
         "ts": np.full(len(found), UNKNOWN, np.int64), "since_start": since, "delay": np.diff(since, append=since[-1:]),
-        "cpu": np.array([int(row["cpu"]) for row in found], np.int64),
-        "pid": np.array([int(row["pid"]) for row in found], np.int64), "comm": _strings(row["comm"] for row in found),
+        "cpu": cpu, "pid": pid, "comm": _strings(row["comm"].strip() for row in found),
         "event": _strings("" for _ in found), "text": _strings(texts), "inside": np.arange(len(found)) < last})

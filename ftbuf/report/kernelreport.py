@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ..sections import LATENCY_TRACERS, Section, longest_section
+from ..sections import LATENCY_TRACERS, Section, longest_section, max_latency_us
 from . import blk, graph, kernel
 from .banner import Facts, banner
 from .bodies import EventTexts, kernel_texts
@@ -157,8 +157,7 @@ class _Kernel:
 
     @property
     def _max_latency(self) -> int:
-        text = (self._recording.container.tracing_file("tracing_max_latency") or b"").strip()
-        return int(text) if text.isdigit() else 0
+        return max_latency_us(self._recording.container.tracing_file("tracing_max_latency"))
 
     def _section_facts(self, facts: Facts, section: Section, count: int) -> Facts:
         task = self._names.comm(section.task).decode("utf-8", "surrogateescape")
