@@ -32,6 +32,7 @@ class Task:
     state: str | None = None
     since: list[tuple[int, ...]] = field(default_factory=list)  # wakeups since the last switch
     ran_with: list[tuple[int, ...]] = field(default_factory=list)  # wakeups while it ran, before it went to sleep
+    was_running: bool = False  # is known to have been
 
 
 def is_lost(gaps: Iterable[tuple[int, int]], start: int, end: int) -> bool:
@@ -74,13 +75,14 @@ def waits(rows: Iterable[tuple[Any, ...]], gaps: Sequence[tuple[int, int]] = ()
                 woken, repeated = task.since[0], len(task.since) - 1
             elif task.state == SLEPT and task.ran_with:
                 woken, repeated = task.ran_with[-1], 0
-                running -= 1
+                running -= task.was_running
             if woken is not None:
                 lost = task.state == IN or is_lost(gaps, woken[2], ts)
                 found.append(Wait(pid, other, woken[2], ts, cpu, number, woken[5], woken[3], woken[4], repeated, lost))
             tasks[pid] = Task(IN)
         else:
-            tasks[pid] = Task(kind, [], task.since if task.state in (IN, None) and kind == SLEPT else [])
+            ran_with = task.since if task.state in (IN, None) and kind == SLEPT else []
+            tasks[pid] = Task(kind, [], ran_with, task.state == IN)
     waiting = {pid: task.since[0] for pid, task in tasks.items() if task.state != IN and task.since}
     return found, waiting, running
 

@@ -14,7 +14,7 @@ from ..trace import Trace
 from .columns import Columns
 from .gaps import Gaps
 from .sched import one_buffer, require_events
-from .stats import PERCENTILES, Keys, Samples
+from .stats import PERCENTILES, Keys, Samples, among_longest
 from .tables import rows_of, stacked, table
 
 EVENTS = {"irq": ("preemptirq:irq_disable", "preemptirq:irq_enable"),
@@ -221,7 +221,7 @@ class _Sums:
         whole = found.taken(~lost)
         self.samples.add(groups[~lost], whole.ended - whole.began)
         self.samples.grow(len(self.keys))
-        both = Sections.joined([self.worst, longest(whole, self.most)])
+        both = Sections.joined([self.worst, whole.taken(among_longest(whole.ended - whole.began, self.most, 1 - (1 << 63)))])
         self.worst = both.taken(np.lexsort((both.began, both.began - both.ended))[: self.most])
 
     def result(self, trace: Trace, kind: str, pairer: Pairer, percentiles: Sequence[float]) -> CriticalSections:
@@ -255,14 +255,6 @@ class _Sums:
         return table({"duration": np.maximum(w.ended - w.began, 0), "began": w.began, "ended": w.ended, "cpu": w.cpu,
                       "pid": w.pid, "comm": comms_of(trace, w.pid), "caller": names.names(w.caller),
                       "ended_by": names.names(w.ended_by)})
-
-
-def longest(found: Sections, most: int) -> Sections:
-    """Few enough to be sorted: all that can be among the `most` longest."""
-    duration = found.ended - found.began
-    if not 0 < most < len(duration):
-        return found
-    return found.taken(duration >= np.partition(duration, -most)[-most])
 
 
 def open_table(trace: Trace, names: Callers, rows: Rows) -> Table:

@@ -13,6 +13,7 @@ PERCENTILES = (50.0, 90.0, 99.0, 99.9)
 FINENESS = 7  # a histogram has 1 << FINENESS buckets between a power of two and the next: each below 1 % wide
 _OCTAVES = 64
 _BUCKETS = _OCTAVES << FINENESS
+MOST_WAITING = 1 << 16
 LOOKUP_LIMIT = 1 << 22  # keys below it (pids, CPUs) are looked up in an array
 
 
@@ -24,7 +25,7 @@ class Keys:
         self._count = 0
         self._small = np.empty(0, np.int32)  # key -> group, -1: none yet
         self._large = np.empty(0, np.int64)  # other keys, ascending
-        self._large_groups = np.empty(0, np.intp)
+        self._large_groups = np.empty(0, np.int32)
 
     def __len__(self) -> int:
         return self._count
@@ -37,7 +38,7 @@ class Keys:
     def groups(self, keys: np.ndarray) -> np.ndarray:
         """The group of each key; a key not met before gets the next group."""
         if not len(keys):
-            return np.empty(0, np.intp)
+            return np.empty(0, np.int32)
         if int(keys.min()) >= 0 and int(keys.max()) < LOOKUP_LIMIT:
             return self._of_small(keys)
         found = self._of_large(keys)
@@ -56,18 +57,21 @@ class Keys:
         if most >= len(self._small):
             more = max(most + 1 - len(self._small), len(self._small))
             self._small = np.concatenate([self._small, np.full(more, -1, np.int32)])
-        new = np.unique(keys[self._small[keys] < 0])
-        self._small[new] = self._add(new)
-        groups: np.ndarray = self._small[keys].astype(np.intp)
+        groups: np.ndarray = self._small[keys]
+        unknown = groups < 0
+        if unknown.any():
+            new = np.unique(keys[unknown])
+            self._small[new] = self._add(new)
+            groups = self._small[keys]
         return groups
 
     def _of_large(self, keys: np.ndarray) -> np.ndarray:
         """The groups of keys that are known and too large for the table; -1 for others."""
         if not len(self._large):
-            return np.full(len(keys), -1, np.intp)
+            return np.full(len(keys), -1, np.int32)
         wanted = signed(keys)
         at = np.minimum(np.searchsorted(self._large, wanted), len(self._large) - 1)
-        return np.where(self._large[at] == wanted, self._large_groups[at], -1)
+        return np.where(self._large[at] == wanted, self._large_groups[at], np.int32(-1))
 
     def _add_large(self, new: np.ndarray) -> None:
         both = np.concatenate([self._large, signed(new)])
@@ -79,7 +83,7 @@ class Keys:
         """The groups of so many new keys."""
         self._values.append(new)
         self._count += len(new)
-        return np.arange(self._count - len(new), self._count)
+        return np.arange(self._count - len(new), self._count, dtype=np.int32)
 
 
 def signed(keys: np.ndarray) -> np.ndarray:
@@ -102,6 +106,7 @@ class Samples:
         self.last = np.zeros(0, np.int64)
         self._cells = np.zeros(0, np.int64)  # group * _BUCKETS + bucket, ascending
         self._counts = np.zeros(0, np.int64)
+        self._waiting: list[tuple[np.ndarray, np.ndarray]] = []  # cells and counts that are still to be added
 
     def __len__(self) -> int:
         return len(self.count)
@@ -129,14 +134,23 @@ class Samples:
                 setattr(self, name, np.concatenate([getattr(self, name), zeros]))
 
     def _merge(self, cells: np.ndarray, counts: np.ndarray) -> None:
-        both = np.concatenate([self._cells, cells])
-        self._cells, places = np.unique(both, return_inverse=True)
-        merged = np.zeros(len(self._cells), np.int64)
-        np.add.at(merged, places, np.concatenate([self._counts, counts]))
-        self._counts = merged
+        self._waiting.append((cells, counts))
+        if sum(len(c) for c, _ in self._waiting) > max(2 * len(self._cells), MOST_WAITING):
+            self._settle()
+
+    def _settle(self) -> None:
+        """Add the cells that wait: many at a time, since it costs a sort."""
+        if self._waiting:
+            parts = [(self._cells, self._counts), *self._waiting]
+            cells, counts = (np.concatenate(column) for column in zip(*parts, strict=True))
+            self._cells, places = np.unique(cells, return_inverse=True)
+            self._counts = np.zeros(len(self._cells), np.int64)
+            np.add.at(self._counts, places, counts)
+            self._waiting = []
 
     def merged(self, into: np.ndarray, groups: int) -> Samples:
         """Groups put together: ``into`` has the new group of each. Which sample was the last is then not known."""
+        self._settle()
         out = Samples()
         out.grow(groups)
         np.add.at(out.count, into, self.count)
@@ -163,6 +177,7 @@ class Samples:
 
         By nearest rank; never above the greatest sample. 0 for a group without samples.
         """
+        self._settle()
         groups = self._cells // _BUCKETS
         upto = np.cumsum(self._counts)
         before = np.concatenate([[0], np.cumsum(self.count)[:-1]]) if len(self.count) else np.zeros(0, np.int64)
@@ -182,12 +197,23 @@ class Samples:
 
         ``fineness``: 0 for one bucket between a power of two and the next, 1 for two, ... up to FINENESS.
         """
+        self._settle()
         chosen = slice(None) if group is None else self._cells // _BUCKETS == group
         buckets, counts = self._cells[chosen] % _BUCKETS, self._counts[chosen]
         coarse, places = np.unique(buckets_of(bucket_bounds(buckets)[0], fineness), return_inverse=True)
         summed = np.zeros(len(coarse), np.int64)
         np.add.at(summed, places, counts)
         return (*bucket_bounds(coarse, fineness), summed)
+
+
+def among_longest(values: np.ndarray, most: int, least: int = 0) -> np.ndarray:
+    """Rows of the values that can be among the `most` greatest, in any order; ``least``: none below it is."""
+    rows = np.flatnonzero(values >= least)
+    if not 0 < most < len(rows):
+        return rows
+    chosen = values[rows]
+    longest: np.ndarray = rows[chosen >= np.partition(chosen, -most)[-most]]
+    return longest
 
 
 def counted(groups: np.ndarray, buckets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

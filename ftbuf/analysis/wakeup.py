@@ -14,7 +14,7 @@ from ..table import Encoded, Table
 from ..trace import Trace
 from .gaps import Gaps
 from .sched import SWITCH, WAKEUP, WAKEUP_NEW, WAKING, occurs, one_buffer, require_events, sleep_mask
-from .stats import PERCENTILES, Keys, Samples
+from .stats import PERCENTILES, Keys, Samples, among_longest
 from .tables import rows_of, stacked, table
 from .wakeupmatch import Matcher, Matches, Rows, step_rows
 
@@ -155,6 +155,7 @@ class _Sums:
     comms: dict[int, str] = field(default_factory=dict)  # pid -> the last name
     prios: dict[int, int] = field(default_factory=dict)  # likewise
     worst: Table | None = None
+    least: int = 0  # a shorter latency is not among the worst
 
     def know(self, tasks: Keys, switches: Table) -> np.ndarray:
         """Look at names and priorities of tasks that are switched to; the number of each row's name."""
@@ -191,15 +192,16 @@ class _Sums:
 
     def keep_worst(self, found: Matches) -> None:
         latency = np.maximum(found.ran - found.woken, 0)
-        if 0 < self.most < len(latency):
-            rows = np.flatnonzero(latency >= np.partition(latency, -self.most)[-self.most])
-            found, latency = found.taken(rows), latency[rows]
+        rows = among_longest(latency, self.most, self.least)
+        found, latency = found.taken(rows), latency[rows]
         new = table({"latency": latency, "woken_at": found.woken, "ran_at": found.ran, "pid": found.pid,
                      "name": found.name, "prio": found.prio, "cpu": found.cpu, "waker_pid": found.waker,
                      "waker_cpu": found.waker_cpu, "from_cpu": found.from_cpu})
         both = new if self.worst is None else stacked([self.worst, new])
         order = np.lexsort((both["woken_at"], -both["latency"]))
         self.worst = rows_of(both, order[: self.most])
+        if 0 < self.most <= len(order):
+            self.least = int(self.worst["latency"][-1])
 
     # ---- results ----
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -12,7 +12,8 @@ from .columns import Columns
 from .stats import Keys
 from .tables import rows_of
 
-WOKEN, OUT, SLEPT, IN = range(4)  # kinds of rows: woken; switched out; switched out to sleep; switched to
+# Kinds of rows: woken; switched out; switched out to sleep; switched to; and where there is no row.
+WOKEN, OUT, SLEPT, IN, NONE = range(5)
 
 @dataclass(frozen=True, slots=True)
 class Facts(Columns):
@@ -56,12 +57,11 @@ class Matches(Columns):
     waker_cpu: np.ndarray
     from_cpu: np.ndarray
     repeated: np.ndarray
-    racing: np.ndarray  # woken on its way to sleep
     broken: np.ndarray  # something is missing in between
 
     @classmethod
     def none(cls) -> Matches:
-        return cls(*([np.empty(0, np.int64)] * 10), *([np.empty(0, bool)] * 2))
+        return cls(*(np.empty(0, bool if f.name == "broken" else np.int64) for f in fields(cls)))
 
 
 NO_FACTS = Facts(*(np.empty(0, dtype) for dtype in (np.int64, *[np.int32] * 4)))
@@ -113,62 +113,72 @@ class Matcher:
 
     def __init__(self) -> None:
         self.keys = Keys()  # tasks
-        self.running = 0  # wakeups of tasks that were running
+        self.running = 0  # wakeups of tasks that were running, but for those that raced with going to sleep
         self._carried = NO_ROWS
 
     def match(self, new: Rows) -> Matches:
         """The latencies that end in this step."""
-        rows = self._carried.followed_by(new)
-        if not len(rows.kind):
-            return Matches.none()
-        tasks = arranged(rows, self.keys)
-        found = latencies(rows, tasks)
-        while_running = (tasks.kind == WOKEN) & (tasks.before >= 0) & (tasks.kind[tasks.before] == IN)
-        self.running += int((while_running & (tasks.order >= len(self._carried.kind))).sum()) - int(found.racing.sum())
-        self._carried = carried(rows, tasks)
-        return found
+        old, rows = len(self._carried.kind), self._carried.followed_by(new)
+        found = bursts(rows, self.keys)
+        while_running = found.before == IN
+        self.running += found.wakeups(while_running, old) - int((found.races & while_running).sum())
+        self._carried = carried(rows, found)
+        return latencies(rows, found)
 
     def waiting(self) -> Rows:
         """The wakeups that no switch has ended, of tasks that are not running."""
-        if not len(self._carried.kind):
-            return NO_ROWS
-        tasks = arranged(self._carried, self.keys)
-        is_open = (tasks.woken < tasks.end) & ~tasks.runs
-        return self._carried.taken(tasks.order[tasks.woken[is_open]])
+        found = bursts(self._carried, self.keys)
+        is_open = (found.after == NONE) & (found.before != IN)
+        return self._carried.taken(found.order[found.first[is_open]])
 
 
 @dataclass(frozen=True, slots=True)
-class Tasks:
-    """Rows by task, each task's in order of time."""
+class Bursts:
+    """Wakeups of a task with no switch of it in between: places of the first and the last, kinds of the rows around."""
 
-    order: np.ndarray  # place -> row
-    kind: np.ndarray
-    start: np.ndarray  # of each place: where its task's begin
-    before: np.ndarray  # of each place: the last switch of that task before it, -1: none was seen
-    racing: np.ndarray  # of each place: a switch to sleep, right after a wakeup while the task was running
-    # of each task:
-    end: np.ndarray
-    last: np.ndarray  # its last switch, -1: none
-    woken: np.ndarray  # its first wakeup since, `end`: none
-    runs: np.ndarray  # whether the last switch was to it
+    order: np.ndarray  # place -> row: by task, each task's in order of time
+    is_last: np.ndarray  # of each place: whether it is its task's last
+    # of each burst:
+    first: np.ndarray
+    last: np.ndarray
+    before: np.ndarray  # NONE: the task has no row before
+    after: np.ndarray
+    beyond: np.ndarray  # of the row behind the one after
+
+    @property
+    def may_race(self) -> np.ndarray:
+        """Where the task was running, or may have been, and then went to sleep."""
+        found: np.ndarray = (self.after == SLEPT) & ((self.before == IN) | (self.before == NONE))
+        return found
+
+    @property
+    def races(self) -> np.ndarray:
+        """Where it ran again with no other wakeup: it was woken on its way to sleep."""
+        found: np.ndarray = self.may_race & (self.beyond == IN)
+        return found
+
+    def wakeups(self, which: np.ndarray, old: int) -> int:
+        """How many wakeups some bursts have, without the first `old` rows (at most two in a burst, its first)."""
+        first, last = self.first[which], self.last[which]
+        second = np.minimum(first + 1, last)
+        seen = (self.order[first] < old).astype(np.int64) + ((self.order[second] < old) & (second > first))
+        return int((last - first + 1 - seen).sum())
 
 
-def arranged(rows: Rows, keys: Keys) -> Tasks:
+def bursts(rows: Rows, keys: Keys) -> Bursts:
     groups = keys.groups(rows.pid)
     order = grouped(groups, len(keys))
     groups, kind = groups[order], rows.kind[order]
-    is_first = np.concatenate([[True], groups[1:] != groups[:-1]])
-    first = np.flatnonzero(is_first)
-    end = np.concatenate([first[1:], [len(kind)]])
-    start = np.repeat(first, end - first)
-    before = previous(kind != WOKEN, start)
-    racing = np.zeros(len(kind), bool)
-    sleeps = np.flatnonzero(kind == SLEPT)
-    ran = before[sleeps]
-    racing[sleeps] = (sleeps > start[sleeps]) & (kind[sleeps - 1] == WOKEN) & ((ran < 0) | (kind[ran] == IN))
-    last = np.where(kind[end - 1] == WOKEN, before[end - 1], end - 1)
-    woken = np.where(last >= 0, last + 1, first)
-    return Tasks(order, kind, start, before, racing, end, last, woken, (last >= 0) & (kind[last] == IN))
+    is_last = np.append(groups[1:] != groups[:-1], True)[: len(kind)]
+    before, after = np.full(len(kind), NONE, np.int8), np.full(len(kind), NONE, np.int8)
+    before[1:], after[:-1] = kind[:-1], kind[1:]
+    before[1:][is_last[:-1]] = NONE
+    after[is_last] = NONE
+    is_woken = kind == WOKEN
+    first, last = np.flatnonzero(is_woken & (before != WOKEN)), np.flatnonzero(is_woken & (after != WOKEN))
+    following = after[last]
+    beyond = np.where(following == NONE, np.int8(NONE), after[np.minimum(last + 1, len(kind) - 1)])
+    return Bursts(order, is_last, first, last, before[first], following, beyond)
 
 
 def grouped(groups: np.ndarray, count: int) -> np.ndarray:
@@ -176,46 +186,35 @@ def grouped(groups: np.ndarray, count: int) -> np.ndarray:
     return np.argsort(groups.astype(np.uint16) if count <= 1 << 16 else groups, kind="stable")  # a radix sort, or not
 
 
-def previous(mask: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """For each place the last one before it where `mask` is set, -1 where there is none from `start` on."""
-    upto = np.maximum.accumulate(np.where(mask, np.arange(len(mask)), -1))
-    found = np.concatenate([[-1], upto[:-1]])
-    found[found < start] = -1
-    return found
-
-
-def latencies(rows: Rows, tasks: Tasks) -> Matches:
-    runs = np.flatnonzero(tasks.kind == IN)
-    last = tasks.before[runs]
-    woken = np.where(last >= 0, last + 1, tasks.start[runs])
-    racing = (woken == runs) & (last >= 0) & tasks.racing[last]
-    chosen = (woken < runs) | racing
-    runs, last, woken, racing = runs[chosen], last[chosen], woken[chosen], racing[chosen]
-    count = runs - woken  # wakeups since that switch
-    woken[racing] = last[racing] - 1
-    broken = (last >= 0) & (tasks.kind[last] == IN)
-    task = tasks.order[runs]
-    ran, began, facts = rows.place[task], rows.place[tasks.order[woken]], rows.facts
-    more = np.where(racing, 0, count - 1 + facts.repeated[began])
+def latencies(rows: Rows, found: Bursts) -> Matches:
+    races = found.races
+    chosen = (found.after == IN) | races
+    first, last, racing = found.first[chosen], found.last[chosen], races[chosen]
+    task = found.order[np.where(racing, last + 2, last + 1)]
+    began, ran, facts = rows.place[found.order[np.where(racing, last, first)]], rows.place[task], rows.facts
+    repeated = np.where(racing, 0, last - first + facts.repeated[began])
+    broken = ~racing & (found.before[chosen] == IN)
     return Matches(facts.ts[began], facts.ts[ran], rows.pid[task], facts.other[ran], facts.number[ran], facts.cpu[ran],
-                   facts.other[began], facts.cpu[began], facts.number[began], more, racing, broken)
+                   facts.other[began], facts.cpu[began], facts.number[began], repeated, broken)
 
 
-def carried(rows: Rows, tasks: Tasks) -> Rows:
-    """What later rows need of each task: its last switch, the wakeup that raced with it, and the first one since.
+def carried(rows: Rows, found: Bursts) -> Rows:
+    """What later rows need of each task: its last switch, and of the wakeups since the first.
 
-    Of a task that is, or may be, running also the last one since: it may race with its going to sleep.
+    Of a task that is, or may be, running also the last one: it may race with its going to sleep. Where it did go to
+    sleep, that one, and the row before.
     """
-    keep = np.zeros(len(tasks.kind), bool)
-    known = tasks.last[tasks.last >= 0]
-    keep[known] = True
-    keep[known[tasks.racing[known]] - 1] = True
-    is_woken = tasks.woken < tasks.end
-    woken, final = tasks.woken[is_woken], tasks.end[is_woken] - 1
-    may_run = (tasks.runs | (tasks.last < 0))[is_woken]
-    keep[woken] = True
-    keep[final[may_run]] = True
+    keep = found.is_last.copy()  # switches; a wakeup is the last of its burst
+    trailing = found.after == NONE
+    may_run = (found.before == IN) | (found.before == NONE)
+    keep[found.last[trailing & ~may_run]] = False
+    keep[found.first[trailing]] = True
+    races = found.may_race & (found.beyond == NONE)
+    keep[found.last[races]] = True
+    keep[found.first[(trailing | races) & (found.before != NONE)] - 1] = True
     kept = np.flatnonzero(keep)
-    out = rows.taken(tasks.order[kept])
-    out.facts.repeated[np.searchsorted(kept, woken)] += (final - woken - (may_run & (final > woken))).astype(np.int32)
+    out = rows.taken(found.order[kept])
+    first, last = found.first[trailing], found.last[trailing]
+    left_out = last - first - (may_run[trailing] & (last > first))
+    out.facts.repeated[np.searchsorted(kept, first)] += left_out.astype(np.int32)
     return out
