@@ -6,9 +6,9 @@ import os
 import sys
 from typing import Any
 
-from . import analysis, core, kernels, peers, startup
+from . import access, analysis, core, kernels, peers, startup
 
-PARTS = {"core": core.run, "kernels": kernels.run, "startup": startup.run, "peers": peers.run,
+PARTS = {"core": core.run, "kernels": kernels.run, "access": access.run, "startup": startup.run, "peers": peers.run,
          "analysis": analysis.run}
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import ftbuf
 from ftbuf import analysis
 
+from .grow import grow
 from .measure import side_by_side
-from .peers import grow
 
 SWITCH = ("common_ts", "common_cpu", "prev_pid", "prev_state", "next_pid", "next_prio", "next_comm")
 WOKEN = ("common_ts", "common_cpu", "common_pid", "pid", "target_cpu")

@@ -1,12 +1,15 @@
 """Scan and full decode against memcpy of the same bytes and against the limit L.
 
 L = (bytes in + bytes out) / (2 * bytes in) times memcpy: the time it takes to move what a decode must move.
+Twice: with memory that earlier decodes left in the pool, against memcpy into touched memory; and with fresh memory, against memcpy
+into fresh memory.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from ftbuf import _core
 from ftbuf.engine import Judge, Run, Window
 from ftbuf.requests import events_request, slots_request
 from ftbuf.table import ColumnData
@@ -45,16 +48,19 @@ def measure(load: Workload, where: str) -> dict[str, Any]:
     def times(work: Any) -> Any:
         return lambda: [work() for _ in range(again)]
 
-    seconds = side_by_side({"touched": times(copy_touched(data)), "fresh": times(copy_fresh(data)),
-                            "scan": times(lambda: scan(load)), "decode": times(lambda: decode(load))})
+    works = {"touched": times(copy_touched(data)), "fresh": times(copy_fresh(data)), "scan": times(lambda: scan(load)),
+             "decode": times(lambda: decode(load)), "decode fresh": times(lambda: decode(load))}
+    seconds = side_by_side(works, before={"decode fresh": _core.empty_pool})
     limit = (data.nbytes + out) / (2 * data.nbytes)
     return {"workload": load.name, "from": where, "MB": data.nbytes / 1e6, "events": events, "out/in": out / data.nbytes,
-            "memcpy GB/s": data.nbytes * again / seconds["touched"] / 1e9,
+            "L": limit, "memcpy GB/s": data.nbytes * again / seconds["touched"] / 1e9,
             "fresh GB/s": data.nbytes * again / seconds["fresh"] / 1e9,
             "scan/memcpy": seconds["scan"] / seconds["touched"], "scan ns": seconds["scan"] / again / events * 1e9,
-            "decode/memcpy": seconds["decode"] / seconds["touched"], "decode/fresh": seconds["decode"] / seconds["fresh"],
-            "L": limit, "decode/L": seconds["decode"] / seconds["fresh"] / limit,
-            "decode ns": seconds["decode"] / again / events * 1e9}
+            "decode/memcpy": seconds["decode"] / seconds["touched"],
+            "decode/L": seconds["decode"] / seconds["touched"] / limit, "decode ns": seconds["decode"] / again / events * 1e9,
+            "fresh/fresh": seconds["decode fresh"] / seconds["fresh"],
+            "fresh/L": seconds["decode fresh"] / seconds["fresh"] / limit,
+            "fresh ns": seconds["decode fresh"] / again / events * 1e9}
 
 
 def run() -> list[dict[str, Any]]:

@@ -18,11 +18,17 @@ def once(work: Callable[[], object]) -> float:
     return elapsed
 
 
-def side_by_side(works: Mapping[str, Callable[[], object]], rounds: int = ROUNDS) -> dict[str, float]:
-    """Least seconds of each; rounds are interleaved, so that a busy moment of the machine does not fall on one alone."""
+def side_by_side(works: Mapping[str, Callable[[], object]], rounds: int = ROUNDS,
+                 before: Mapping[str, Callable[[], object]] | None = None) -> dict[str, float]:
+    """Least seconds of each; rounds are interleaved, so that a busy moment of the machine does not fall on one alone.
+
+    `before`: what is to be done before some of them, untimed.
+    """
     best = dict.fromkeys(works, float("inf"))
     for _ in range(rounds):
         for name, work in works.items():
+            if before is not None and name in before:
+                before[name]()
             best[name] = min(best[name], once(work))
     return best
 

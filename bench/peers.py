@@ -11,37 +11,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import ftbuf
-from ftbuf.container import open_container
-from ftbuf.container.write import write_tracedat
 
-from .data import repeat, sample
+from .grow import grow
 from .measure import once
-
-SIZE = 200 << 20
-
-
-def grow(name: str, folder: Path, size: int = SIZE) -> Path:
-    """A v7 file without compression of about `size` bytes of pages."""
-    container = open_container(sample(name))
-    buffer = container.buffers[0]
-    share = size // max(len(buffer.streams), 1)
-
-    def pages(_: Any, stream: Any) -> Iterator[bytes]:
-        own = np.concatenate([np.frombuffer(bytes(stream.load(i)), np.uint8) for i in range(len(stream.segments))])
-        yield repeat(own, buffer.subbuf_size, share).tobytes()
-
-    path = folder / f"{name}.dat"
-    write_tracedat(path, container, version=7, compression="none", pages=pages)
-    return path
 
 
 def run_command(command: list[str], output: Path) -> dict[str, float]:

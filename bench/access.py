@@ -1,0 +1,86 @@
+"""Through the public API, from files: what is left out costs nothing, order costs little, steps are bounded, records are quick.
+
+Every row is a ratio from one run: how often the second thing could be done in the time of the first.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import deque
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import ftbuf
+
+from .grow import grow
+from .measure import once, side_by_side
+
+RECORDS = 2_000_000
+ROUNDS = 5
+
+
+def decode_all(path: Path, **options: Any) -> dict[str, ftbuf.Table]:
+    with ftbuf.open(path) as trace:
+        return trace.tables(**options)
+
+
+def decode_one(path: Path, event: str) -> ftbuf.Table:
+    with ftbuf.open(path) as trace:
+        return trace[event].table(threads=1)
+
+
+def decode_window(path: Path, start: int, end: int) -> dict[str, ftbuf.Table]:
+    with ftbuf.open(path) as trace:
+        return trace.window(start, end).tables(threads=1)
+
+
+def row(what: str, seconds: dict[str, float], events: int) -> dict[str, Any]:
+    (first, a), (second, b) = seconds.items()
+    return {"of": what, "time of": first, "ms": a * 1e3, "over time of": second, "ms ": b * 1e3, "ratio": a / b,
+            "Mevents/s": events / b / 1e6}
+
+
+def rare_event(counts: dict[str, int]) -> str:
+    """The event whose share is nearest to one in a hundred."""
+    total = sum(counts.values())
+    return min(counts, key=lambda name: abs(counts[name] - total / 100))
+
+
+def compare(name: str, path: Path) -> list[dict[str, Any]]:
+    with ftbuf.open(path) as trace:
+        counts, start, end = trace.events, trace.start or 0, trace.end or 0
+    events, rare = sum(counts.values()), rare_event(counts)
+    middle, length = (start + end) // 2, (end - start) // 100
+    pairs: list[tuple[Callable[[], object], Callable[[], object], str, str]] = [
+        (lambda: decode_all(path, threads=1), lambda: decode_all(path, threads=1, order="cpu"), "time order", "CPU order"),
+        (lambda: decode_all(path, threads=1), lambda: decode_all(path, threads=2), "one thread", "two threads"),
+        (lambda: decode_all(path, threads=1), lambda: decode_window(path, middle, middle + length), "all", "1 % window"),
+    ]
+    if len(counts) > 1:
+        share = f"{rare}, {100 * counts[rare] / events:.1f} %"
+        pairs.append((lambda: decode_all(path, threads=1), lambda: decode_one(path, rare), "all events", share))
+    return [row(name, side_by_side({a: first, b: second}, ROUNDS), events) for first, second, a, b in pairs]
+
+
+def each_record(path: Path, look: Callable[[Any], object] | None) -> None:
+    with ftbuf.open(path) as trace:
+        events = islice(trace.records(), RECORDS)
+        deque(events if look is None else map(look, events), maxlen=0)
+
+
+def records(name: str, path: Path) -> dict[str, Any]:
+    with ftbuf.open(path) as trace:
+        n = min(RECORDS, sum(trace.events.values()))
+    alone = min(once(lambda: each_record(path, None)) for _ in range(ROUNDS))
+    fields = min(once(lambda: each_record(path, lambda e: (e.pid, e.ts))) for _ in range(ROUNDS))
+    return {"of": name, "time of": "records(), two fields read", "ms": fields * 1e3, "over time of": "records()",
+            "ms ": alone * 1e3, "ratio": fields / alone, "Mevents/s": n / alone / 1e6}
+
+
+def run() -> list[dict[str, Any]]:
+    with tempfile.TemporaryDirectory() as temporary:
+        paths = {name: grow(name, Path(temporary)) for name in ("function", "mixed")}
+        rows = [r for name, path in paths.items() for r in compare(name, path)]
+        return [*rows, *(records(name, path) for name, path in paths.items())]
