@@ -23,7 +23,9 @@ ENTRY_SIZE = 12  # a function tracer's own call sits this near to the function's
 # ns between the kernel's look at the clock and the time stamp of the record that it writes then: measured, not known
 START_COST = 325
 GRAPH_START_COST = 440
-END_COST = 2300  # likewise from a wakeup's last record, with its stack, to the look at the clock
+# Of a wakeup, what passes between the look at the clock and the first record, and between the last record and the next
+# look, is known as a sum: the second is some quarter of it, but no more than this when the first was interrupted.
+END_SHARE, END_MOST = 4, 6300
 DEADLINE_PRIO = 255  # -1 in the record's byte
 MAX_RT_PRIO = 100  # K:include/linux/sched/prio.h
 
@@ -84,7 +86,8 @@ def longest_section(tracer: str, records: Sequence[SectionRecord], max_latency: 
 
 def _wakeup(records: Sequence[SectionRecord], max_latency: int) -> Section:
     first, last = records[0], records[-1]
-    start = min(first.ts, last.ts + END_COST - max_latency * 1000) if max_latency else first.ts
+    around = max(max_latency * 1000 - (last.ts - first.ts), 0)  # outside of the records
+    start = first.ts - around + min(around // END_SHARE, END_MOST)
     woken = next((r for r in records if is_internal(r, "wakeup")), None)
     found = {"end": len(records) - 1, "start": max(start, EARLIEST), "cpu": last.cpu}
     if woken is None:

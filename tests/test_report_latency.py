@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from report_helpers import FUNCTION, FakeRecord, FakeSymbols, entry, event_format, func, leave
 
-from ftbuf.sections import GRAPH_START_COST, START_COST, Section, longest_section
+from ftbuf.sections import END_MOST, GRAPH_START_COST, START_COST, Section, longest_section
 
 SYMBOLS = FakeSymbols()
 WAKEUP = event_format("ftrace", "wakeup", "next_pid", "next_prio")
@@ -52,9 +52,12 @@ def test_without_such_records_the_latency_itself_tells():
 
 def test_a_wakeup_shows_everything_and_the_task_that_woke():
     woken = FakeRecord(WAKEUP, 1_000, {"next_pid": 78, "next_prio": 39})
-    found = longest_section("wakeup_rt", [woken, call(500_000, func(1))], 510, SYMBOLS)
+    records = [woken, call(500_000, func(1))]
+    found = longest_section("wakeup_rt", records, 507, SYMBOLS)  # 8 us outside of the records
     assert (found.begin, found.end) == (0, 1)
-    assert found.start <= 1_000
+    assert found.start == 1_000 - 6_000
+    assert longest_section("wakeup_rt", records, 599, SYMBOLS).start == 1_000 - 100_000 + END_MOST
+    assert longest_section("wakeup_rt", records, 0, SYMBOLS).start == 1_000
     assert (found.task, found.policy, found.rt_prio) == (78, 1, 60)
 
 

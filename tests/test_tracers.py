@@ -86,8 +86,13 @@ def test_the_longest_latency(name, recordings):
 def test_the_command_prints_the_kernels_report(name, recordings, capfdbinary):
     assert main(["latency", str(recordings[name].path)]) == 0
     out = capfdbinary.readouterr().out.decode()
-    assert [HEX.sub("", line.rstrip()) for line in out.splitlines()] == [
-        HEX.sub("", line.rstrip()) for line in recordings[name].expected("trace.txt").splitlines()]
+    assert plain_lines(name, out) == plain_lines(name, recordings[name].expected("trace.txt"))
+
+
+def plain_lines(name: str, text: str) -> list[str]:
+    """Without hashed pointers; a wakeup's time from the start on is known to a few microseconds only."""
+    time = re.compile(r" +\d+us(?=.:)" if "wakeup" in name else "(?!)")
+    return [time.sub("", HEX.sub("", line.rstrip())) for line in text.splitlines()]
 
 
 def test_json(recordings, capsys):
