@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RECORDINGS = ROOT.parent / "shared" / "recordings"
 SAMPLES = {"function": (RECORDINGS / "function.dat", ROOT / "examples" / "function.dat"),
            "mixed": (RECORDINGS / "mixed.dat", ROOT / "examples" / "sched.dat")}
-GAP = 1_000_000  # ns between two repetitions
+GAP = 1_000_000_000  # ns between two repetitions: longer than what is recorded in the last page
 
 
 @dataclass(frozen=True)

@@ -229,9 +229,6 @@ typedef struct {
     int64_t last_ts; /* corrected, of the last data record; INT64_MIN before the first */
     /* what was seen */
     uint64_t pages, events, paddings, time_extends, time_stamps, missed_pages;
-    /* records waiting for the merge */
-    ftb_batch *batch;
-    uint32_t pos;
 } ftb_stream;
 
 /* Damage and losses are appended to these; one per page at the most (two with lost_count_cut). */
@@ -253,15 +250,24 @@ int64_t ftb_page_time(const ftb_abi *abi, const ftb_clock *clock, const uint8_t 
 /* Index of the first page whose time is > ts; pages of a CPU are in time order. */
 size_t ftb_find_page(const ftb_abi *abi, const ftb_clock *clock, const uint8_t *data, size_t size, int64_t ts);
 
-/* k-way merge by (ts, index). */
+/* Where records wait to be merged: those of one stream, or of two sources that were merged. */
+typedef struct {
+    ftb_batch *batch; /* caller's */
+    uint32_t pos;     /* the first of the batch that still waits */
+    uint32_t left, right;
+    uint8_t done; /* nothing will come any more */
+} ftb_source;
+
+/* k-way merge by (ts, index): a tree of two-way merges. */
 typedef struct {
     ftb_stream *streams;
     uint32_t n_streams;
-    uint32_t *heap; /* caller's, n_streams entries: streams with records waiting, least first */
-    uint32_t heap_n;
-    uint32_t started; /* streams looked at so far */
-    uint32_t need;    /* the stream that FTB_NEED_SEGMENT is about */
+    uint32_t need;       /* the stream that FTB_NEED_SEGMENT is about */
+    ftb_source *sources; /* caller's, 2 * n_streams - 1: of the streams first, of all at the end, which needs no batch */
 } ftb_merge;
+
+/* Build the tree, once n_streams and sources are set. */
+void ftb_merge_plant(ftb_merge *m);
 
 /* Records of all streams, each let through by its own stream's select. */
 int ftb_merge_fill(ftb_merge *m, ftb_batch *out, ftb_report *report);

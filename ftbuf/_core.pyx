@@ -222,12 +222,15 @@ cdef class Decoder:
         self.clocks = <ftb_clock *>allocate(len(clocks), sizeof(ftb_clock))
         self.selects = <ftb_select *>allocate(len(selects), sizeof(ftb_select))
         self.comms = <ftb_comms *>allocate(len(selects), sizeof(ftb_comms))
-        self.batches = <ftb_batch *>allocate(n + 1, sizeof(ftb_batch))
+        self.batches = <ftb_batch *>allocate(2 * n + 1, sizeof(ftb_batch))
         self.d.merge.streams = <ftb_stream *>allocate(n, sizeof(ftb_stream))
-        self.d.merge.heap = <uint32_t *>allocate(n, sizeof(uint32_t))
+        self.d.merge.sources = <ftb_source *>allocate(2 * n + 1, sizeof(ftb_source))
         self.d.count_of_slot = <uint64_t *>allocate(n_slots, sizeof(uint64_t))
         self.d.merge.n_streams = n
-        self.d.batch = &self.batches[n]
+        self.d.batch = &self.batches[2 * n]
+        for i in range(2 * n):
+            self.d.merge.sources[i].batch = &self.batches[i]
+        ftb_merge_plant(&self.d.merge)
         self.n_slots = n_slots
         for i in range(len(abis)):
             set_abi(&self.abis[i], abis[i])
@@ -244,7 +247,6 @@ cdef class Decoder:
             s.select = &self.selects[self.select_index(streams[i][4])]
             s.index = i
             s.last_ts = INT64_MIN
-            s.batch = &self.batches[i]
         self.d.context.streams = self.d.merge.streams
         self.d.context.n_streams = n
         self.d.context.total_bytes = total_bytes
@@ -290,7 +292,7 @@ cdef class Decoder:
         PyMem_Free(self.d.plans)
         PyMem_Free(self.d.groups)
         PyMem_Free(self.d.count_of_slot)
-        PyMem_Free(self.d.merge.heap)
+        PyMem_Free(self.d.merge.sources)
         PyMem_Free(self.d.merge.streams)
         PyMem_Free(self.batches)
         for i in range(self.n_selects):

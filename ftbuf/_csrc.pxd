@@ -102,7 +102,6 @@ cdef extern from "ftbuf.h" nogil:
         uint64_t time_extends
         uint64_t time_stamps
         uint64_t missed_pages
-        ftb_batch *batch
 
     ctypedef struct ftb_report:
         ftb_column problems
@@ -112,11 +111,16 @@ cdef extern from "ftbuf.h" nogil:
     int64_t ftb_page_time(const ftb_abi *abi, const ftb_clock *clock, const uint8_t *data, size_t size, size_t index)
     size_t ftb_find_page(const ftb_abi *abi, const ftb_clock *clock, const uint8_t *data, size_t size, int64_t ts)
 
+    ctypedef struct ftb_source:
+        ftb_batch *batch
+
     ctypedef struct ftb_merge:
         ftb_stream *streams
         uint32_t n_streams
-        uint32_t *heap
         uint32_t need
+        ftb_source *sources
+
+    void ftb_merge_plant(ftb_merge *m)
 
     int ftb_merge_fill(ftb_merge *m, ftb_batch *out, ftb_report *report)
 

@@ -3,8 +3,8 @@
  *   kernels scan|decode|merge PAGES PLANS SUBBUF REPEAT reused|fresh
  *
  * PLANS is what Python asks of the core, as text: per event "event ID SLOT PLAN", per plan "plan MIN_LEN N" and N lines of
- * "OP WHERE WIDTH OUT_WIDTH SIGNED OFFSET SIZE". scan: walk and count. decode: every column of every plan. merge: walk the two
- * halves of the pages as two CPUs, in time order, and count. Outputs (and the memcpy that they are compared with) go to memory
+ * "OP WHERE WIDTH OUT_WIDTH SIGNED OFFSET SIZE". scan: walk and count. decode: every column of every plan. merge: walk the
+ * pages as those of two CPUs, whose records then take turns, and count. Outputs (and the memcpy that they are compared with) go to memory
  * that was touched before, or to fresh memory. Prints events, nanoseconds an event, the rate of a memcpy of the same bytes, the
  * ratio to it, and the bytes of the columns.
  */
@@ -142,9 +142,7 @@ int main(int argc, char **argv)
     const uint32_t subbuf = (uint32_t)atoi(argv[4]), streams = strcmp(argv[1], "merge") == 0 ? 2 : 1;
     const int repeat = atoi(argv[5]), gather = strcmp(argv[1], "decode") == 0, fresh = strcmp(argv[6], "fresh") == 0;
     const ftb_abi abi = {.subbuf_size = subbuf, .data_offset = 16, .commit_size = 8, .type_size = 2};
-    const size_t half = streams == 2 ? size / subbuf / 2 * subbuf : 0;
     static ftb_batch batches[3];
-    uint32_t heap[2];
     read_plans(argv[3]);
     if (!gather)
         memset(plan_of_slot, 0xff, sizeof plan_of_slot);
@@ -155,15 +153,16 @@ int main(int argc, char **argv)
     for (int r = 0; r < repeat; r++) {
         double elapsed = copy_once(data, size, &kept, fresh);
         best_copy = elapsed < best_copy ? elapsed : best_copy;
-        ftb_stream s[2] = {{.abi = &abi, .select = &select, .last_ts = INT64_MIN, .batch = &batches[0]},
-                           {.abi = &abi, .select = &select, .last_ts = INT64_MIN, .batch = &batches[1], .index = 1, .cpu = 1}};
-        ftb_decoder d = {.merge = {.streams = s, .n_streams = streams, .heap = heap}, .context = {s, streams, size},
+        ftb_stream s[2] = {{.abi = &abi, .select = &select, .last_ts = INT64_MIN},
+                           {.abi = &abi, .select = &select, .last_ts = INT64_MIN, .index = 1, .cpu = 1}};
+        ftb_source sources[3] = {{.batch = &batches[0]}, {.batch = &batches[1]}};
+        ftb_decoder d = {.merge = {.streams = s, .n_streams = streams, .sources = sources}, .context = {s, streams, size},
                          .plan_of_slot = plan_of_slot, .count_of_slot = count_of_slot, .plans = plans, .n_plans = n_plans,
                          .groups = groups, .batch = &batches[2]};
+        ftb_merge_plant(&d.merge);
         double t = now();
-        ftb_stream_feed(&s[streams - 1], data, size - half, 0, 1);
-        if (streams == 2)
-            ftb_stream_feed(&s[0], data + (size - half), half, 0, 1);
+        for (uint32_t i = 0; i < streams; i++)
+            ftb_stream_feed(&s[i], data, size, 0, 1);
         int status = ftb_decode(&d, UINT64_MAX);
         elapsed = now() - t;
         best = elapsed < best ? elapsed : best;

@@ -62,20 +62,22 @@ static void print_report(const ftb_report *report)
 static void run(const ftb_abi *abi, input *inputs, uint32_t n, size_t segment_size)
 {
     ftb_stream *streams = need(calloc(n, sizeof *streams));
-    ftb_batch *batches = need(calloc(n, sizeof *batches));
-    uint32_t *heap = need(calloc(n, sizeof *heap));
+    ftb_batch *batches = need(calloc(2 * (size_t)n, sizeof *batches));
+    ftb_source *sources = need(calloc(2 * (size_t)n, sizeof *sources));
     ftb_select select = {.slot_of = slot_of};
     ftb_report report = {0};
-    ftb_merge m = {.streams = streams, .n_streams = n, .heap = heap};
+    ftb_merge m = {.streams = streams, .n_streams = n, .sources = sources};
+    for (size_t i = 0; i < 2 * (size_t)n; i++)
+        sources[i].batch = &batches[i];
+    ftb_merge_plant(&m);
     for (uint32_t i = 0; i < n; i++) {
         streams[i].abi = abi;
         streams[i].select = &select;
         streams[i].index = i;
         streams[i].last_ts = INT64_MIN;
-        streams[i].batch = &batches[i];
     }
     for (;;) {
-        out.n = 0;
+        ftb_batch_clear(&out);
         int status = ftb_merge_fill(&m, &out, &report);
         print_batch(streams, &out);
         if (status == FTB_NEED_SEGMENT)
@@ -90,7 +92,7 @@ static void run(const ftb_abi *abi, input *inputs, uint32_t n, size_t segment_si
     fflush(stdout);
     ftb_column_free(&report.problems);
     ftb_column_free(&report.losses);
-    free(heap);
+    free(sources);
     free(batches);
     free(streams);
 }
