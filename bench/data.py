@@ -63,17 +63,46 @@ def recorded_pages(recording: Recording, most: int = 8 << 20) -> np.ndarray:
     return pages[: min(len(pages), most) // recording.abi.subbuf_size * recording.abi.subbuf_size]
 
 
-def repeat(pages: np.ndarray, subbuf: int, size: int) -> np.ndarray:
+def words_at(pages: np.ndarray, places: np.ndarray) -> np.ndarray:
+    return pages[places[:, None] + np.arange(4)].reshape(-1, 4).copy().view("<u4")[:, 0].astype(np.int64)
+
+
+def absolute_stamps(pages: np.ndarray, subbuf: int, offset: int) -> np.ndarray:
+    """Where TIME_STAMP records are: all pages are walked at once, record by record (K:ring_buffer.h: types 29 to 31)."""
+    starts = np.arange(0, len(pages), subbuf)
+    ends = starts + offset + (words_at(pages, starts + 8) & 0xFFFFF)
+    at, found = starts + offset, []
+    while len(at := at[(going := at + 4 <= ends)]):
+        ends = ends[going]
+        word = words_at(pages, at)
+        kind, delta = word & 31, word >> 5
+        sized = np.where((kind == 0) | (kind == 29), words_at(pages, np.minimum(at + 4, len(pages) - 4)), 0)
+        padding = np.where(delta == 0, subbuf, sized + 4)
+        length = np.select([kind == 0, kind < 29, kind == 29], [sized + 4, 4 + 4 * kind, padding], 8)
+        found.append(at[kind == 31])
+        at = at + (length + 3) // 4 * 4
+    return np.concatenate(found)
+
+
+def shift(pages: np.ndarray, subbuf: int, stamps: np.ndarray, by: int) -> None:
+    """Move sub-buffers in time: their own stamps, and the absolute ones in them (27 low bits in the header, 32 behind it)."""
+    pages.reshape(-1, subbuf)[:, :8].view("<u8")[:] += np.uint64(by)
+    value = (words_at(pages, stamps) >> 5) + (words_at(pages, stamps + 4) << 27) + by
+    for place, part in ((stamps, (value & 0x7FFFFFF) << 5 | 31), (stamps + 4, value >> 27 & 0xFFFFFFFF)):
+        pages[place[:, None] + np.arange(4)] = part.astype("<u4").view(np.uint8).reshape(-1, 4)
+
+
+def repeat(pages: np.ndarray, subbuf: int, size: int, offset: int = 16) -> np.ndarray:
     """About `size` bytes: the pages again and again (or only the first of them), each time later (little-endian)."""
-    whole = pages.reshape(-1, subbuf)
-    whole = whole[: max(size // subbuf, 1)]
-    times = max(round(size / whole.nbytes), 1)
-    base = whole[:, :8].copy().view("<u8")[:, 0]
-    span = np.uint64(int(base[-1]) - int(base[0]) + GAP)
-    out = np.empty((times, *whole.shape), np.uint8)
+    whole = pages[: max(min(size, len(pages)) // subbuf, 1) * subbuf]
+    times = max(round(size / len(whole)), 1)
+    base = whole.reshape(-1, subbuf)[:, :8].copy().view("<u8")[:, 0]
+    span = int(base[-1]) - int(base[0]) + GAP
+    stamps = absolute_stamps(whole, subbuf, offset)
+    out = np.empty((times, len(whole)), np.uint8)
     for i in range(times):
         out[i] = whole
-        out[i, :, :8] = (base + span * np.uint64(i)).view(np.uint8).reshape(-1, 8)
+        shift(out[i], subbuf, stamps, span * i)
     return out.reshape(-1)
 
 

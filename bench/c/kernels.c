@@ -1,10 +1,11 @@
 /* Runs one kernel over a file of sub-buffers: for instruction counts (callgrind) and for timing without Python.
  *
- *   kernels scan|decode|merge PAGES PLANS SUBBUF REPEAT reused|fresh
+ *   kernels scan|decode|merge|together PAGES PLANS SUBBUF REPEAT reused|fresh
  *
  * PLANS is what Python asks of the core, as text: per event "event ID SLOT PLAN", per plan "plan MIN_LEN N" and N lines of
  * "OP WHERE WIDTH OUT_WIDTH SIGNED OFFSET SIZE". scan: walk and count. decode: every column of every plan. merge: walk the
- * pages as those of two CPUs, whose records then take turns, and count. Outputs (and the memcpy that they are compared with) go to memory
+ * pages as those of two CPUs, whose records then take turns, and count;
+ * together: the same, and decode. Outputs (and the memcpy that they are compared with) go to memory
  * that was touched before, or to fresh memory. Prints events, nanoseconds an event, the rate of a memcpy of the same bytes, the
  * ratio to it, and the bytes of the columns.
  */
@@ -139,8 +140,8 @@ int main(int argc, char **argv)
         return 2;
     size_t size;
     uint8_t *data = read_file(argv[2], &size), *kept = NULL;
-    const uint32_t subbuf = (uint32_t)atoi(argv[4]), streams = strcmp(argv[1], "merge") == 0 ? 2 : 1;
-    const int repeat = atoi(argv[5]), gather = strcmp(argv[1], "decode") == 0, fresh = strcmp(argv[6], "fresh") == 0;
+    const uint32_t subbuf = (uint32_t)atoi(argv[4]), streams = argv[1][0] == 'm' || argv[1][0] == 't' ? 2 : 1;
+    const int repeat = atoi(argv[5]), gather = argv[1][0] == 'd' || argv[1][0] == 't', fresh = strcmp(argv[6], "fresh") == 0;
     const ftb_abi abi = {.subbuf_size = subbuf, .data_offset = 16, .commit_size = 8, .type_size = 2};
     static ftb_batch batches[3];
     read_plans(argv[3]);
