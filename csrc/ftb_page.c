@@ -404,14 +404,19 @@ int ftb_record_wanted(const ftb_abi *abi, const ftb_select *select, int64_t ts, 
 }
 
 /* A record too short for what its filter reads does not match. */
-static int filter_matches(const ftb_stream *s, const ftb_select *select, const ftb_batch *b, uint32_t i)
+int ftb_filter_matches(const ftb_select *select, uint16_t slot, uint32_t cpu, int64_t ts, const uint8_t *payload, uint32_t len)
 {
-    const ftb_program *filter = select->filter_of_slot != NULL ? select->filter_of_slot[ftb_slot(b, i)] : NULL;
+    const ftb_program *filter = select->filter_of_slot != NULL ? select->filter_of_slot[slot] : NULL;
     if (filter == NULL)
         return 1;
-    ftb_text_context context = {.cpu = (int32_t)s->cpu, .ts = b->ts[i]};
+    ftb_text_context context = {.cpu = (int32_t)cpu, .ts = ts};
     int64_t value;
-    return ftb_eval(filter, &context, b->data[i], ftb_len(b, i), &value) == FTB_OK && value != 0;
+    return ftb_eval(filter, &context, payload, len, &value) == FTB_OK && value != 0;
+}
+
+static int filter_matches(const ftb_stream *s, const ftb_select *select, const ftb_batch *b, uint32_t i)
+{
+    return ftb_filter_matches(select, ftb_slot(b, i), s->cpu, b->ts[i], b->data[i], ftb_len(b, i));
 }
 
 static int all_in_window(const ftb_select *select, const ftb_batch *b, uint32_t from)

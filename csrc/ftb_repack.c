@@ -123,9 +123,13 @@ static int64_t corrected(const ftb_stream *s, uint64_t raw)
 static int wanted(const ftb_repack *r, const ftb_record *record)
 {
     const ftb_abi *abi = r->stream.abi;
-    if (ftb_record_slot(abi, &r->select, record->payload) == FTB_NO_SLOT)
+    uint16_t slot = ftb_record_slot(abi, &r->select, record->payload);
+    if (slot == FTB_NO_SLOT)
         return 0;
-    return ftb_record_wanted(abi, &r->select, corrected(&r->stream, record->ts), record->payload, (uint32_t)record->len);
+    int64_t ts = corrected(&r->stream, record->ts);
+    uint32_t len = (uint32_t)record->len;
+    return ftb_record_wanted(abi, &r->select, ts, record->payload, len) &&
+           ftb_filter_matches(&r->select, slot, r->stream.cpu, ts, record->payload, len);
 }
 
 /* Walk the open page: whether it has records, all of them wanted, and no defect. The stream is left where it was. */

@@ -48,5 +48,7 @@ void ftb_walk_alike(ftb_stream *s, const ftb_select *select, ftb_batch *out);
 uint16_t ftb_record_slot(const ftb_abi *abi, const ftb_select *select, const uint8_t *payload);
 /* Whether a record of this corrected time is in the window and of the tasks asked for. */
 int ftb_record_wanted(const ftb_abi *abi, const ftb_select *select, int64_t ts, const uint8_t *payload, uint32_t len);
+/* Whether a record of a slot matches the filter of its event, if there is one. */
+int ftb_filter_matches(const ftb_select *select, uint16_t slot, uint32_t cpu, int64_t ts, const uint8_t *payload, uint32_t len);
 
 #endif

@@ -154,6 +154,23 @@ cdef int set_select(ftb_select *select, slot_of, window, pids, list keep) except
     return 0
 
 
+cdef int set_filters(ftb_select *select, list programs, uint32_t n_slots, list keep) except -1:
+    """The table is the caller's to free."""
+    cdef Program program
+    cdef const ftb_program **table
+    cdef uint32_t i
+    if len(programs) != n_slots:
+        raise ValueError("filters are one per slot")
+    table = <const ftb_program **>allocate(n_slots, sizeof(void *))
+    select.filter_of_slot = table
+    keep.append(programs)
+    for i in range(n_slots):
+        program = programs[i]
+        if program is not None:
+            table[i] = &program.program
+    return 0
+
+
 @cython.final
 cdef class Walker:
     """Sub-buffer times of one ABI and clock: what a search by time needs."""
@@ -264,22 +281,7 @@ cdef class Decoder:
             self.comms[i].code_of_pid = <const int32_t *>borrow(self.keep, comms)
             self.comms[i].n_pids = len(comms)
         if len(spec) > 3 and spec[3] is not None:
-            self.set_filters(select, spec[3])
-        return 0
-
-    cdef int set_filters(self, ftb_select *select, list programs) except -1:
-        cdef Program program
-        cdef const ftb_program **table
-        cdef uint32_t i
-        if len(programs) != self.n_slots:
-            raise ValueError("filters are one per slot")
-        table = <const ftb_program **>allocate(self.n_slots, sizeof(void *))
-        select.filter_of_slot = table
-        self.keep.append(programs)
-        for i in range(self.n_slots):
-            program = programs[i]
-            if program is not None:
-                table[i] = &program.program
+            set_filters(select, spec[3], self.n_slots, self.keep)
         return 0
 
     def __dealloc__(self):

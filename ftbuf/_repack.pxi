@@ -2,7 +2,8 @@
 
 @cython.final
 cdef class Repacker:
-    """Sub-buffers of one CPU in, sub-buffers with the wanted records out. Arguments as those of Decoder."""
+    """Sub-buffers of one CPU in, sub-buffers with the wanted records out. Arguments as those of Decoder; slots are what `filters`,
+    one program per slot (None: all records), are for."""
 
     cdef ftb_repack r
     cdef ftb_abi abi
@@ -10,16 +11,20 @@ cdef class Repacker:
     cdef list keep
     cdef Pages segment
 
-    def __cinit__(self, abi, clock, slot_of, window=None, pids=None, size_t page_size=0):
+    def __cinit__(self, abi, clock, slot_of, window=None, pids=None, size_t page_size=0, filters=None, uint32_t cpu=0):
         self.keep = []
         set_abi(&self.abi, abi)
         set_clock(&self.clock, clock, self.keep)
         set_select(&self.r.select, slot_of, window, pids, self.keep)
+        if filters is not None:
+            set_filters(&self.r.select, filters, len(filters), self.keep)
+        self.r.stream.cpu = cpu
         self.r.stream.abi, self.r.stream.clock, self.r.stream.last_ts = &self.abi, &self.clock, INT64_MIN
         self.r.page_size = max(page_size, <size_t>self.abi.subbuf_size)
         self.r.page = <uint8_t *>allocate(self.r.page_size, 1)
 
     def __dealloc__(self):
+        PyMem_Free(<void *>self.r.select.filter_of_slot)
         ftb_column_free(&self.r.out)
         ftb_column_free(&self.r.report.problems)
         ftb_column_free(&self.r.report.losses)

@@ -108,6 +108,12 @@ class Window:
         start = -(1 << 63) if self.start is None else self.start
         return start, (1 << 63) - 1 if self.end is None else self.end
 
+    def pid_filter(self, place: tuple[int, int] | None) -> tuple[np.ndarray, int, int] | None:
+        """The pids as C wants them, with the place of common_pid (None: records have none, so that none is wanted)."""
+        if self.pids is None:
+            return None
+        return np.array(sorted({pid for pid in self.pids if -1 << 31 <= pid < 1 << 31}), np.int32), *(place or (0, 0))
+
 
 # ---- clipping a stream to a time window ----
 
@@ -309,14 +315,7 @@ class Run:
         slot_of, programs = select.slot_of, None
         if self.window.where is not None:
             slot_of, programs = self.window.where.select(file, slot_of, self.request.n_slots)
-        return slot_of, self.pid_filter(select), select.comm_codes, programs
-
-    def pid_filter(self, select: Select) -> tuple[np.ndarray, int, int] | None:
-        if self.window.pids is None:
-            return None
-        offset, width = select.pid_place or (0, 0)
-        pids = sorted({pid for pid in self.window.pids if -1 << 31 <= pid < 1 << 31})
-        return np.array(pids, np.int32), offset, width
+        return slot_of, self.window.pid_filter(select.pid_place), select.comm_codes, programs
 
     def set_plans(self) -> None:
         plans = [(p.min_len, int(p.big_endian), [op for c in p.columns for op in c.ops], p.file)

@@ -23,9 +23,9 @@ from .container.model import Buffer, Stream
 from .container.pages import with_subbuf_size
 from .engine import AbiSpec, Driver, Judge, Piece, Run, Source, Window, clip
 from .errors import EventNotFoundError, FormatError, UnsupportedError
-from .recording import Recording
-from .requests import slots_request
-from .trace import Selection, Trace
+from .recording import Pair, Recording
+from .requests import check_slots, slots_request
+from .trace import Selection, Trace, record_filter
 
 STEP_BYTES = 1 << 20  # of sub-buffers per call into C: bounds what is held in memory
 MAX_PARTS = 10_000
@@ -86,7 +86,8 @@ def convert(source: Any, dest: Any, *, version: int = 7, compression: str | None
 def split(source: Any, dest: Any, *, start: int | None = None, end: int | None = None,
           cpus: Iterable[int] | None = None, events: Iterable[str] | None = None, pids: Iterable[int] | None = None,
           buffers: Iterable[str] | None = None, parts: int | None = None, every: int | None = None,
-          version: int | None = None, compression: str | None = None, errors: str = "raise") -> list[Written]:
+          version: int | None = None, compression: str | None = None, errors: str = "raise", where: str | None = None
+          ) -> list[Written]:
     """Write part of a recording as a trace.dat, or all of it as several.
 
     Parameters
@@ -107,12 +108,15 @@ def split(source: Any, dest: Any, *, start: int | None = None, end: int | None =
         See ``convert``; None: the source's own.
     errors
         See ``convert``.
+    where : str, optional
+        A filter: see ``Trace.window``.
     """
     with _recording(source, False) as recording:
         rewriter = Rewriter(recording, version=version, compression=compression, errors=errors)
-        window = Selection().narrowed(start, end, cpus, pids, None)
-        wanted = Wanted(window.window, window.cpus, None if buffers is None else frozenset(check_names(buffers)),
-                        None if events is None else tuple(check_names(events)))
+        names = None if events is None else tuple(check_names(events))
+        given = None if where is None else record_filter(recording, where, rewriter.pairs(names))
+        window = Selection().narrowed(start, end, cpus, pids, None, given)
+        wanted = Wanted(window.window, window.cpus, None if buffers is None else frozenset(check_names(buffers)), names)
         if parts is None and every is None:
             return [rewriter.write(dest, wanted)]
         return rewriter.write_parts(dest, wanted, parts, every)
@@ -183,13 +187,13 @@ class Rewriter:
             judge.note(problem)
         buffers = self.buffers(wanted)
         sources = {id(s.stream): s for s in self.recording.sources()}
-        slot_of = self.slots(wanted.events)
+        slot_of, filters = self.slots(wanted)
         path = os.fsdecode(dest) if isinstance(dest, (str, os.PathLike)) else ""
         written = Written(path, problems=judge.problems)
 
         def pages(buffer: Buffer, stream: Stream) -> Iterator[memoryview]:
             packer = _Packer(sources[id(stream)], wanted.window, slot_of, self.recording.common_place("common_pid"),
-                             buffer.subbuf_size)
+                             buffer.subbuf_size, filters)
             return packer.run(self.piece(packer.source, wanted.window), judge, written)
 
         write_tracedat(dest, container, version=self.version, compression=self.compression, buffers=buffers,
@@ -214,14 +218,19 @@ class Rewriter:
             chosen = [replace(b, subbuf_size=size, header_page=with_subbuf_size(b.header_page, size)) for b in chosen]
         return chosen
 
-    def slots(self, events: Sequence[str] | None) -> np.ndarray:
-        """Event id -> 0 where the event is wanted."""
-        if events is None:
-            return np.zeros(_core.N_IDS, np.uint16)
+    def slots(self, wanted: Wanted) -> tuple[np.ndarray, list[_core.Program | None] | None]:
+        """Event id -> a slot where the event is wanted; and the filters of the slots, if there are any."""
+        pairs, where = self.pairs(wanted.events), wanted.window.where
+        if pairs is None and where is None:
+            return np.zeros(_core.N_IDS, np.uint16), None
         slot_of = np.full(_core.N_IDS, _core.NO_SLOT, np.uint16)
-        pairs = {pair for name in events for pair in self.named(name)}
-        slot_of[[i for i, pair in self.recording.id_index.items() if pair in pairs]] = 0
-        return slot_of
+        ids = [i for i, pair in self.recording.id_index.items() if pairs is None or pair in pairs]
+        slot_of[ids] = np.arange(len(ids))
+        return (slot_of, None) if where is None else where.select(0, slot_of, check_slots(len(ids)))
+
+    def pairs(self, events: Sequence[str] | None) -> list[Pair] | None:
+        """The events of some names and patterns; None: all."""
+        return None if events is None else list(dict.fromkeys(pair for name in events for pair in self.named(name)))
 
     def named(self, pattern: str) -> list[tuple[str, str]]:
         """The events of a name or a pattern."""
@@ -283,14 +292,11 @@ class _Packer:
     need = 0  # its only stream
 
     def __init__(self, source: Source, window: Window, slot_of: np.ndarray, pid_place: tuple[int, int] | None,
-                 subbuf_size: int) -> None:
+                 subbuf_size: int, filters: list[_core.Program | None] | None) -> None:
         self.source = source
-        pids = None
-        if window.pids is not None:
-            offset, width = pid_place or (0, 0)
-            pids = np.array(sorted(set(window.pids)), np.int32), offset, width
         abi: AbiSpec = source.abi
-        self.core = _core.Repacker(abi, source.clock, slot_of, window.bounds(), pids, subbuf_size)
+        self.core = _core.Repacker(abi, source.clock, slot_of, window.bounds(), window.pid_filter(pid_place), subbuf_size,
+                                   filters, source.stream.cpu)
         self.at_end = False
 
     def feed(self, stream: int, pages: Any, file_offset: int, last: bool, start: int = 0, stop: int = 1 << 62) -> None:

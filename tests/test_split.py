@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
 import random
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -276,6 +278,38 @@ def test_wrong_arguments(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("where", ["prev_pid == 0", "sched_switch,sched_waking: common_pid != 0", "common_cpu == 1"])
+def test_filters(tmp_path, where):
+    """What a split keeps is what a window with the same filter has; whole sub-buffers are copied only where all of it matches."""
+    with ftbuf.open(EXAMPLE) as trace:
+        wanted = [(e.ts, e.cpu, e.name) for e in trace.window(where=where).records()]
+        later = trace.start + 5_000_000
+        ftbuf.split(trace, tmp_path / "part", where=where, start=later, cpus=[1])
+        ftbuf.split(trace, tmp_path / "named", where="prev_pid == 0", events=["sched_*"])
+        with pytest.raises(ftbuf.FilterError, match="prev_pid"):
+            ftbuf.split(trace, tmp_path / "none", where="prev_pid == 0", events=["sched_waking"])
+        names = trace["sched_switch"].window(where="prev_pid == 0").records()
+        assert [r[0] for r in records(tmp_path / "named")] == [e.ts for e in names]
+    (written,) = ftbuf.split(EXAMPLE, tmp_path / "all", where=where)
+    assert written.records == len(wanted) > 0
+    assert [(r[0], r[1], r[3]) for r in records(tmp_path / "all")] == wanted
+    assert [(r[0], r[1], r[3]) for r in records(tmp_path / "part")] == [w for w in wanted if w[0] >= later and w[1] == 1]
+    assert len(ftbuf.split(EXAMPLE, tmp_path / "parts", where=where, parts=2)) == 2
+
+
+def test_what_is_no_file_stays(tmp_path):
+    """A device or a pipe gets the whole file at its end; pids that no task can have are in no record."""
+    ftbuf.split(EXAMPLE, "/dev/null")
+    assert not os.path.isfile("/dev/null")
+    reader, writer = os.pipe()
+    with os.fdopen(reader, "rb") as pipe, ThreadPoolExecutor(1) as pool:
+        received = pool.submit(pipe.read)
+        with os.fdopen(writer, "wb"):
+            ftbuf.split(EXAMPLE, f"/dev/fd/{writer}", cpus=[0], pids=[99999999999, 0])
+        data = received.result()
+    assert records(data) and {r[1] for r in records(data)} == {0}
+
+
 def test_a_file_object_and_the_source_itself(tmp_path):
     file = io.BytesIO()
     ftbuf.split(EXAMPLE, file, cpus=[0])
@@ -319,6 +353,10 @@ def test_command(tmp_path, capsys):
     assert main(["split", str(EXAMPLE), "-o", str(out), "-B", "other"]) == 2
     assert main(["split", str(EXAMPLE), "-o", str(out), "-e", "other"]) == 1
     assert main(["split", str(tmp_path / "none"), "-o", str(out)]) == 1
+    assert main(["split", str(EXAMPLE), "-o", str(out), "--every", "0.000000001"]) == 2
+    assert main(["split", str(EXAMPLE), "-o", str(out), "--where", "prev_pid ="]) == 2
+    assert main(["split", str(EXAMPLE), "-o", str(out), "--where", "sched_waking"]) == 0
+    assert {r[3] for r in records(out)} == {"sched_waking"}
     assert "no buffer named 'other'" in capsys.readouterr().err
 
 

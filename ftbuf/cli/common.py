@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DamageWarning
+from ..errors import DamageWarning, FtbufError
 from ..trace import Trace, open
+from . import UsageError
 
 
 @contextmanager
@@ -29,6 +30,17 @@ def opened(path: str | list[str]) -> Iterator[tuple[Trace, list[str]]]:
         warnings.showwarning = lambda message, *_, **__: say(said, f"{name}: {message}")
         with open(path, errors="warn") as trace:
             yield trace, said
+
+
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """A value that an option cannot have, as a recording shows, is wrong usage."""
+    try:
+        yield
+    except FtbufError:
+        raise
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def say_damage(trace: Trace, said: list[str]) -> None:

@@ -8,14 +8,13 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..errors import FtbufError
 from ..report import tracecmd
 from ..report.columns import HARDIRQ, SOFTIRQ
 from ..report.render import TraceCmdRequest
 from ..report.texts import report_pieces
 from ..trace import Trace
 from . import UsageError
-from .common import opened
+from .common import opened, usage_errors
 
 if TYPE_CHECKING:
     from ..filters import Filter
@@ -193,12 +192,8 @@ def report(trace: Trace, options: argparse.Namespace) -> Iterator[bytes]:
     if options.style == "kernel":
         from ..report.kernelreport import KernelRequest
 
-        try:
+        with usage_errors():
             return report_pieces(trace, KernelRequest(options.buffer, tuple(options.options)))
-        except FtbufError:
-            raise
-        except ValueError as error:
-            raise UsageError(str(error)) from None
     if options.buffer:
         raise UsageError("--buffer is for --style kernel")
     request = trace_cmd_request(trace, options)

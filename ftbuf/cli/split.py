@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from decimal import InvalidOperation
 
 from ..rewrite import split
-from .common import opened
+from .common import opened, usage_errors
 from .convert import add_output_arguments
 from .windows import add_cpu_argument, add_time_arguments, cpus, exact_ns, times
 
@@ -22,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-e", "--event", action="append", help="only this event, or those of a pattern: sched_*, irq:*")
     parser.add_argument("-P", "--pid", action="append", type=int, help="only events of this task")
     parser.add_argument("-B", "--buffer", action="append", help="only this buffer; '' is the top one")
+    parser.add_argument("--where", metavar="FILTER", help="only records that match: 'prev_pid != 0'")
     parts = parser.add_mutually_exclusive_group()
     parts.add_argument("-n", "--parts", type=positive, metavar="N",
                        help="write N files, OUT.1 to OUT.N, each of the same stretch of time")
@@ -31,15 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    with opened(options.file) as (trace, said):
-        unknown = sorted(set(options.buffer or ()) - set(trace.buffers))
-        if unknown:
-            print(f"ftbuf split: no buffer named {unknown[0]!r}; there are {trace.buffers}", file=sys.stderr)
-            return 2
+    with opened(options.file) as (trace, said), usage_errors():
         start, end = times(options, trace)
         split(trace, options.output, start=start, end=end, cpus=cpus(options),
               events=options.event, pids=options.pid, buffers=options.buffer, parts=options.parts, every=options.every,
-              version=options.version, compression=options.compression, errors="warn")
+              version=options.version, compression=options.compression, errors="warn", where=options.where)
         return int(bool(said))
 
 

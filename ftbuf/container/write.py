@@ -7,6 +7,7 @@ this writes.
 from __future__ import annotations
 
 import os
+import shutil
 import struct
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
@@ -75,14 +76,17 @@ def write_tracedat(dest: Any, container: Container, *, version: int = 7, compres
 
 
 def _replace(path: str, write: Callable[[IO[bytes]], None]) -> None:
-    """Write beside `path`, then rename: a source that is mapped from the same path stays whole. Devices stay."""
-    path = os.path.realpath(path)
+    """Write beside `path`, then rename: a source that is mapped from the same path stays whole.
+
+    What is no file (a device, a pipe) stays, and gets the file when it is complete.
+    """
     if os.path.exists(path) and not os.path.isfile(path):
-        with open(path, "wb") as file:
-            if not file.seekable():
-                raise UnsupportedError(f"{path}: a trace.dat cannot be written to what has no positions, as a pipe")
-            write(file)
+        with open(path, "wb") as device, tempfile.TemporaryFile() as whole:
+            write(whole)
+            whole.seek(0)
+            shutil.copyfileobj(whole, device)
         return
+    path = os.path.realpath(path)
     fd, temporary = tempfile.mkstemp(prefix=os.path.basename(path) + ".", dir=os.path.dirname(path) or ".")
     try:
         with os.fdopen(fd, "wb") as file:
