@@ -78,10 +78,12 @@ def write_tracedat(dest: Any, container: Container, *, version: int = 7, compres
 def _replace(path: str, write: Callable[[IO[bytes]], None]) -> None:
     """Write beside `path`, then rename: a source that is mapped from the same path stays whole.
 
-    What is no file (a device, a pipe) stays, and gets the file when it is complete.
+    A device stays, and gets the file when it is complete: some have no positions, whatever they say.
     """
     if os.path.exists(path) and not os.path.isfile(path):
         with open(path, "wb") as device, tempfile.TemporaryFile() as whole:
+            if not device.seekable():
+                raise UnsupportedError(f"{path}: a trace.dat cannot be written to what has no positions, as a pipe")
             write(whole)
             whole.seek(0)
             shutil.copyfileobj(whole, device)
