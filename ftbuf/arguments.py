@@ -23,6 +23,13 @@ def check_time(name: str, value: Any) -> int | None:
         raise TypeError(f"{name} is an int of nanoseconds, not {type(value).__name__}{why}") from None
 
 
+def check_type(name: str, value: Any, kinds: type | tuple[type, ...], what: str) -> Any:
+    """The value, if it is of one of some types; ``what``: what they are, for people."""
+    if not isinstance(value, kinds):
+        raise TypeError(f"{name} is {what}, not {type(value).__name__}")
+    return value
+
+
 def check_ints(name: str, values: Any) -> list[int]:
     try:
         return [operator.index(v) for v in values]

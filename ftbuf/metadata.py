@@ -60,12 +60,17 @@ class Metadata:
         text = self._open().container.text
         return None if text is None else as_text(text)
 
-    @cached_property
+    @property
     def info(self) -> dict[str, Any]:
         """What the recording says of itself, undecoded: kind, kernel, clock, byte order, CPUs, buffers, options.
 
         Of several files it is what the first says, ``buffers`` of all, and ``files`` has each file's own.
         """
+        self._open()
+        return self._info
+
+    @cached_property
+    def _info(self) -> dict[str, Any]:
         recording = self._open()
         own = [file_info(f, [b.name for b in f.buffers]) for f in recording.files]
         out = {**own[0], "cpus": self.cpus}

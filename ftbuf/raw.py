@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from .arguments import check_columns
+from .arguments import check_columns, check_ints, check_type
 from .container.model import Buffer, Container, Problem, Segment, Stream
 from .engine import decode
 from .errors import FormatError
@@ -104,13 +104,34 @@ def as_bytes(text: bytes | str) -> bytes:
 
 
 def as_formats(events: Any, abi: Abi) -> list[EventFormat]:
-    if isinstance(events, (str, bytes, EventFormat)):
+    kinds, what = (str, bytes, EventFormat), "an EventFormat, the text of a format, or a list of them"
+    if isinstance(events, kinds):
         events = [events]
+    check_type("events", events, Iterable, what)
     parse = partial(parse_format, system="raw", long_size=abi.long_size)
-    out = [e if isinstance(e, EventFormat) else parse(as_bytes(e)) for e in events]
+    out = [e if isinstance(check_type("events", e, kinds, what), EventFormat) else parse(as_bytes(e)) for e in events]
     if not out:
         raise FormatError("no event formats were given")
     return out
+
+
+def check_abi(abi: Any) -> Abi:
+    checked: Abi = check_type("abi", abi, Abi, "a ftbuf.Abi")
+    for name in ("long_size", "subbuf_size", "data_offset"):
+        check_type(f"abi.{name}", getattr(checked, name), int, "an int")
+    return checked
+
+
+def as_pages(buffers: Mapping[Any, Any]) -> dict[int, memoryview]:
+    """Views of the buffers, by CPU."""
+    cpus, pages = check_ints("cpu", buffers), {}
+    for cpu, data in zip(cpus, buffers.values(), strict=True):
+        try:
+            pages[cpu] = memoryview(data)
+        except TypeError:
+            what = "buffer is bytes-like, or a mapping of CPU to bytes-like"
+            raise TypeError(f"{what}, not {type(data).__name__}") from None
+    return pages
 
 
 def decode_pages(buffer: Any, *, abi: Abi, events: Any, event: str | None = None, columns: Sequence[str] | None = None,
@@ -141,14 +162,19 @@ def decode_pages(buffer: Any, *, abi: Abi, events: Any, event: str | None = None
 
     Raises
     ------
+    TypeError
+        An argument is not what it has to be; the message names it.
     DamageError
         A page is damaged and ``errors="raise"``: with status, CPU and offset in the buffer.
     """
-    formats = as_formats(events, abi)
-    pages = buffer if isinstance(buffer, Mapping) else {cpu: buffer}
+    formats = as_formats(events, check_abi(abi))
+    pages = as_pages(buffer if isinstance(buffer, Mapping) else {cpu: buffer})
+    comms = check_type("comms", comms or {}, Mapping, "a mapping of pid to name")
+    for name in comms.values():
+        check_type("comms", name, (str, bytes), "a mapping of pid to str or bytes")
     if not all(0 <= number < CPUS for number in pages):
         raise ValueError(f"a CPU is a number from 0 to {CPUS - 1}")
-    recording = RawRecording(RawPages(pages, abi, formats, comms or {}))
+    recording = RawRecording(RawPages(pages, abi, formats, comms))
     window = Selection().narrowed(start, end, None, pids, None).window
     if event is None and len(formats) > 1:
         parts, _ = decode(recording.sources(), window, partial(timeline_request, recording), errors, order=order)
@@ -184,8 +210,9 @@ def decode_mmap(images: Mapping[int, Any], *, abi: Abi, events: Any, **options: 
     """
     from .container.mmapimage import MmapImage
 
+    check_abi(abi)
     pages = {}
-    for cpu, parts in images.items():
+    for cpu, parts in check_type("images", images, Mapping, "a mapping of CPU to bytes-like").items():
         image = MmapImage(*(parts if isinstance(parts, tuple) else (parts,)), long_size=abi.long_size)
         if image.meta.subbuf_size != abi.subbuf_size:
             raise FormatError(f"CPU {cpu}: sub-buffers of {image.meta.subbuf_size} bytes, not {abi.subbuf_size}")

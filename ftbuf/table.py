@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import numpy as np
 
+from .arguments import check_names, check_type
 from .errors import ColumnNotFoundError, MissingDependencyError
 
 if TYPE_CHECKING:
@@ -232,22 +233,33 @@ class Table:
 
     def column(self, name: str) -> ColumnData:
         """How a column is stored: Plain (.values), Encoded (.codes, .strings) or Lists (.offsets, .values)."""
-        if name not in self._parts:
+        if check_type("a column's name", name, str, "a str") not in self._parts:
             raise ColumnNotFoundError(near_names("column", name, self._names))
         parts = self._parts[name]
         if len(parts) > 1:
             self._parts[name] = parts = [parts[0].joined(parts[1:])]  # one store: other threads see either list
         return parts[0]
 
-    def __getitem__(self, name: str) -> np.ndarray:
-        return self.column(name).to_numpy()
+    @overload
+    def __getitem__(self, name: str) -> np.ndarray: ...
+    @overload
+    def __getitem__(self, name: list[str]) -> Table: ...
+    def __getitem__(self, name: str | list[str]) -> np.ndarray | Table:
+        """A column as an array; for a list of names, the table of these columns."""
+        if not isinstance(name, list):
+            return self.column(name).to_numpy()
+        names = check_names(name, "columns")
+        return Table([{n: self.column(n) for n in names}], names)
 
     def to_dict(self) -> dict[str, np.ndarray]:
         """Every column as a NumPy array."""
         return {name: self[name] for name in self._names}
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Strings become categoricals, so that a name costs four bytes a row."""
+        """Strings become categoricals, so that a name costs four bytes a row.
+
+        The frame shares the table's memory, and is read-only as that is: ``.copy()`` it to write into it.
+        """
         pd = require("pandas", "pandas")
         return pd.DataFrame({name: self.column(name).to_pandas() for name in self._names}, copy=False)
 

@@ -164,6 +164,12 @@ def both(own: Iterable[int] | None, wanted: Iterable[int]) -> frozenset[int]:
     return frozenset(wanted) if own is None else frozenset(wanted) & frozenset(own)
 
 
+def finished(records: Iterable[Any], judge: Judge) -> Iterator[Any]:
+    """The records, and at their end what the judge has to say."""
+    yield from records
+    judge.finish()
+
+
 class Trace(Metadata, TraceTexts, Mapping[str, "EventView"]):
     """A recording, or a window of one. Lazy: nothing is decoded before it is asked for.
 
@@ -215,11 +221,13 @@ class Trace(Metadata, TraceTexts, Mapping[str, "EventView"]):
     @property
     def events(self) -> dict[str, int]:
         """Events that occur in this view, with how often."""
+        self._open()
         return dict(self._survey.counts)
 
     @property
     def unknown_events(self) -> int:
         """How many records have an event id without a format."""
+        self._open()
         return self._survey.unknown
 
     @property
@@ -239,6 +247,7 @@ class Trace(Metadata, TraceTexts, Mapping[str, "EventView"]):
         ``before`` and ``after`` are the times of the records around the gap (before is -1 << 63 where none was seen);
         ``count`` is -1 where the kernel did not say how many.
         """
+        self._open()
         return self._lost
 
     @property
@@ -308,6 +317,7 @@ class Trace(Metadata, TraceTexts, Mapping[str, "EventView"]):
                   pids: Iterable[int] | None = None, buffer: str | None = None, where: Filter | str | None = None,
                   pairs: Sequence[Pair] | None = None) -> Trace:
         """As window; `pairs` are the events that the filter is for."""
+        self._open()
         if buffer is not None and buffer not in self.buffers:
             raise ValueError(f"no buffer named {buffer!r}; there are {self.buffers}")
         given = None if where is None else record_filter(self._open(), where, pairs)
@@ -329,16 +339,15 @@ class Trace(Metadata, TraceTexts, Mapping[str, "EventView"]):
         Event
             Valid for as long as it is kept, also after the trace is closed.
         """
-        view = self if where is None else self._narrowed(where=where, pairs=self._pairs(events))
         names = self._open().names.buffers
-        yield from view.objects(Event, lambda file: EventContext(file, names), events)
+        view = self if where is None else self._narrowed(where=where, pairs=self._pairs(events))
+        return view.objects(Event, lambda file: EventContext(file, names), events)
 
     def objects(self, cls: type[Any], make_context: Callable[[Recording], Any], events: Iterable[str] | None = None
                 ) -> Iterator[Any]:
         """Records as objects of `cls`, a subclass of the core's Record, each with a context made for its file."""
         records, judge, _ = self.reader(cls, make_context, events)
-        yield from records
-        judge.finish()
+        return finished(records, judge)
 
     def reader(self, cls: type[Any], make_context: Callable[[Recording], Any], events: Iterable[str] | None = None
                ) -> tuple[Any, Judge, list[tuple[int, tuple[str, str] | None]]]:
@@ -413,9 +422,8 @@ class Trace(Metadata, TraceTexts, Mapping[str, "EventView"]):
         request = partial(events_request, recording, list(wanted.items()))
         steps = engine.iterate(self._sources(), self._selection.window, request, self._errors,
                                max(parse_size(step_size) // widest, 1))
-        for step in steps:
-            yield {recording.key_of[pair]: Table([step[i]], self._columns(pair, own))
-                   for i, (pair, own) in enumerate(wanted.items())}
+        return ({recording.key_of[pair]: Table([step[i]], self._columns(pair, own))
+                 for i, (pair, own) in enumerate(wanted.items())} for step in steps)
 
     def timeline(self, events: Iterable[str] | None = None, *, threads: int | None = None, order: str = "time"
                  ) -> Table:
@@ -623,8 +631,7 @@ class EventView(ViewTexts):
         rows = max(parse_size(step_size) // row_bytes(recording, self._pair, columns), 1)
         request = partial(events_request, recording, [(self._pair, columns)])
         steps = engine.iterate(trace._sources(), trace._selection.window, request, trace._errors, rows)
-        for step in steps:
-            yield Table([step[0]], names)
+        return (Table([step[0]], names) for step in steps)
 
     def records(self) -> Iterator[Event]:
         """Its events as objects, in time order."""
@@ -649,4 +656,5 @@ class EventView(ViewTexts):
         return self.table().__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
-        return f"<ftbuf.EventView {self.system}:{self.name}: {', '.join(self.columns)}>"
+        columns = "closed" if self._trace._recording.closed else ", ".join(self.columns)
+        return f"<ftbuf.EventView {self.system}:{self.name}: {columns}>"

@@ -375,3 +375,42 @@ def test_texts_about_a_trace(trace):
     assert str(Path("examples") / "sched.dat") in repr(trace)
     assert "rows" in repr(trace["sched_switch"].table())
     assert trace.info["clock"] == "local" and trace.info["clock_unit"] == "ns"
+
+
+def test_what_is_wrong_is_said_at_the_call(trace):
+    """Not at the first step of what is iterated."""
+    for call in (trace.records, trace.iterate, trace.tables):
+        with pytest.raises(ftbuf.EventNotFoundError):
+            call(["nope"])
+        with pytest.raises(TypeError, match="list of names"):
+            call("sched_switch")
+    with pytest.raises(ftbuf.FilterError):
+        trace.records(where="nope ==")
+    with pytest.raises(ftbuf.ColumnNotFoundError):
+        trace["sched_switch"].iterate(["nope"])
+
+
+def test_a_table_of_some_columns(trace):
+    table = trace["sched_switch"].table()
+    some = table[["next_comm", "common_ts"]]
+    assert some.column_names == ["next_comm", "common_ts"] and some.num_rows == table.num_rows
+    assert some["next_comm"] is table["next_comm"]
+    assert table[[]].column_names == []
+    with pytest.raises(ftbuf.ColumnNotFoundError):
+        table[["common_ts", "nope"]]
+    with pytest.raises(TypeError):
+        table[3]
+
+
+@pytest.mark.parametrize(("wrong", "name"), [
+    ({"abi": None}, "abi"), ({"abi": {"long_size": 8}}, "abi"), ({"events": None}, "events"), ({"events": [3]}, "events"),
+    ({"buffer": None}, "buffer"), ({"buffer": {0: "text"}}, "buffer"), ({"cpu": "0"}, "cpu"), ({"comms": [1]}, "comms"),
+    ({"comms": {1: 2}}, "comms"), ({"event": 3}, "event"), ({"start": 1.5}, "start"), ({"columns": "x"}, "columns"),
+    ({"abi": ftbuf.Abi(False, 8, "4096", 16)}, "subbuf_size"),
+], ids=str)
+def test_arguments_of_decode_pages_are_named(trace, wrong, name):
+    given = {"buffer": bytes(4096), "abi": ftbuf.Abi(False, 8, 4096, 16), "events": trace["sched_switch"].format, **wrong}
+    with pytest.raises(TypeError, match=name):
+        ftbuf.decode_pages(given.pop("buffer"), **given)
+    with pytest.raises(TypeError, match=r"abi|images"):
+        ftbuf.decode_mmap(bytes(4096), abi=None, events=[])

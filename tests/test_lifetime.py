@@ -143,6 +143,26 @@ def test_closing_twice_is_fine_and_using_after_is_an_error():
     assert isinstance(ftbuf.ClosedError("x"), ValueError)
 
 
+def test_nothing_of_a_closed_trace_answers():
+    """Whatever was asked for before; only its repr stays."""
+    trace = ftbuf.open(plain_file())
+    view = trace["probe"]
+    asked = [trace.events, trace.info, trace.lost, trace.unknown_events, trace.problems, len(trace)]
+    assert asked
+    trace.close()
+    for name in dir(type(trace)):
+        if not name.startswith("_") and not callable(getattr(type(trace), name)) and name not in ("errors", "selection"):
+            with pytest.raises(ftbuf.ClosedError):
+                getattr(trace, name)
+    calls = [lambda: list(trace.keys()), trace.__len__, lambda: "probe" in trace, lambda: trace["probe"], lambda: trace.get("probe"),
+             trace.window, trace.records, trace.tables, trace.timeline, trace.iterate, trace.lines, view.table, view.iterate,
+             view.records, view.text, view.window, lambda: view.columns, lambda: len(view)]
+    for call in calls:
+        with pytest.raises(ftbuf.ClosedError):
+            call()
+    assert "closed" in repr(trace) and "closed" in repr(view)
+
+
 @pytest.mark.parametrize("make", [plain_file, EXAMPLE.read_bytes], ids=["plain", "compressed"])
 def test_closing_while_records_iterates(make):
     trace = ftbuf.open(make())
