@@ -154,7 +154,8 @@ def test_nothing_of_a_closed_trace_answers():
         if not name.startswith("_") and not callable(getattr(type(trace), name)) and name not in ("errors", "selection"):
             with pytest.raises(ftbuf.ClosedError):
                 getattr(trace, name)
-    calls = [lambda: list(trace.keys()), trace.__len__, lambda: "probe" in trace, lambda: trace["probe"], lambda: trace.get("probe"),
+    calls = [lambda: list(trace.keys()), trace.__len__, lambda: "probe" in trace, lambda: trace["probe"],
+             lambda: trace.get("probe"),
              trace.window, trace.records, trace.tables, trace.timeline, trace.iterate, trace.lines, view.table, view.iterate,
              view.records, view.text, view.window, lambda: view.columns, lambda: len(view)]
     for call in calls:
