@@ -330,10 +330,12 @@ static size_t out_bytes(const ftb_op *op)
     }
 }
 
-/* Final size of a column, guessed from how far its streams have been read; 0 while it is too early to tell. */
+/* Final size of a column, guessed from the last one or from how far its streams have been read; 0 while it is too early to tell. */
 static size_t expected_bytes(const rows *r, const ftb_op *op, size_t coming)
 {
     double consumed = 0, total = (double)r->context->total_bytes;
+    if (op->usual > 0)
+        return op->usual;
     for (uint32_t i = 0; i < r->context->n_streams; i++)
         consumed += (double)r->context->streams[i].consumed + (double)r->context->streams[i].next_page;
     if (consumed * 64 < total || consumed > total)

@@ -158,7 +158,7 @@ typedef struct {
 /* Huge mappings that are not in use: their memory has been cleared by the kernel once, and need not be again. May be shared by
  * threads. All zero: empty. */
 #define FTB_POOL_PLACES 64
-#define FTB_POOL_MOST ((size_t)128 << 20) /* bytes kept */
+#define FTB_POOL_MOST ((size_t)64 << 20) /* bytes kept */
 typedef struct {
     uint8_t *data;
     size_t ready, capacity;
@@ -327,6 +327,7 @@ typedef struct {
     uint8_t shift;         /* COMM, SCALAR of less than 8 bytes: where the value stands in the word at `word` */
     int32_t word;          /* offset of 8 bytes of the record that hold the value; both set by ftb_plan_check */
     uint32_t offset, size; /* TAIL: size tells where the number of elements stands, see ftb_count_at; 0: nowhere */
+    size_t usual; /* bytes of the column when it was last taken: what the next will need, about */
     ftb_column column;
     ftb_column values;  /* LIST: the elements; COMM: not empty once a task without a code was met */
     ftb_intern *intern; /* STRING: its dictionary */

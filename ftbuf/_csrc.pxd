@@ -151,6 +151,7 @@ cdef extern from "ftbuf.h" nogil:
         uint8_t is_signed
         uint32_t offset
         uint32_t size
+        size_t usual
         ftb_column column
         ftb_column values
         ftb_intern *intern
