@@ -5,6 +5,7 @@ The recordings under ``../shared/recordings`` are used where they are; else the 
 
 from __future__ import annotations
 
+import lzma
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -21,7 +22,8 @@ from ftbuf.trace import Trace
 ROOT = Path(__file__).resolve().parent.parent
 RECORDINGS = ROOT.parent / "shared" / "recordings"
 SAMPLES = {"function": (RECORDINGS / "function.dat", ROOT / "examples" / "function.dat"),
-           "mixed": (RECORDINGS / "mixed.dat", ROOT / "examples" / "sched.dat")}
+           "mixed": (RECORDINGS / "mixed.dat", ROOT / "examples" / "sched.dat"),
+           "graph": (RECORDINGS.parent / "corpus" / "cases" / "k612-tc316-graph" / "trace.dat.xz",)}
 GAP = 1_000_000_000  # ns between two repetitions: longer than what is recorded in the last page
 
 
@@ -43,10 +45,11 @@ class Workload:
         return replace(self, pages=repeat(self.pages, self.recording.abi.subbuf_size, size))
 
 
-def sample(name: str) -> Path:
+def sample(name: str) -> Path | bytes:
+    """A recording; its bytes where it is packed."""
     for path in SAMPLES[name]:
         if path.exists():
-            return path
+            return lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path
     raise FileNotFoundError(f"no recording for {name!r}: looked for {', '.join(map(str, SAMPLES[name]))}")
 
 

@@ -36,6 +36,30 @@ SCHED: Declared = {
 DEFAULT: Declared = {**GRAPH, **SCHED}
 
 
+OTHERS: Declared = {
+    ("sched", "sched_wakeup"): ("char comm[16]", "pid_t pid", "int prio", "int target_cpu"),
+    ("sched", "sched_wakeup_new"): ("char comm[16]", "pid_t pid", "int prio", "int target_cpu"),
+    ("irq", "irq_handler_entry"): ("int irq", "__data_loc char[] name"),
+    ("irq", "irq_handler_exit"): ("int irq", "int ret"),
+    ("irq", "softirq_entry"): ("unsigned int vec",),
+    ("irq", "softirq_exit"): ("unsigned int vec",),
+    ("irq", "tasklet_entry"): ("void * tasklet", "void * func"),
+    ("irq", "tasklet_exit"): ("void * tasklet", "void * func"),
+    ("irq_vectors", "local_timer_entry"): ("int vector",),
+    ("irq_vectors", "local_timer_exit"): ("int vector",),
+    ("ipi", "ipi_entry"): ("const char * reason",),
+    ("ipi", "ipi_exit"): ("const char * reason",),
+    ("raw_syscalls", "sys_enter"): ("long id", "unsigned long args[6]"),
+    ("raw_syscalls", "sys_exit"): ("long id", "long ret"),
+    ("syscalls", "sys_enter_read"): ("int __syscall_nr", "unsigned int fd"),
+    ("syscalls", "sys_exit_read"): ("int __syscall_nr", "long ret"),
+    ("syscalls", "sys_enter_write"): ("int __syscall_nr", "unsigned int fd"),
+    ("syscalls", "sys_exit_write"): ("int __syscall_nr", "long ret"),
+    ("power", "cpu_idle"): ("u32 state", "u32 cpu_id"),
+    ("power", "cpu_frequency"): ("u32 state", "u32 cpu_id"),
+}
+
+
 class Recorder:
     """Collects records CPU by CPU; the records of a CPU are added in time order."""
 
@@ -53,7 +77,12 @@ class Recorder:
         return make_format(name, id, fields, system=system, long_size=self.abi.long_size)
 
     def add(self, ts: int, cpu: int, name: str, *, pid: int = 0, **values: Any) -> None:
-        payload = event(self.formats[name], self.abi, common_pid=pid, **values)
+        """A record of a task's; its own fields by keyword."""
+        self.add_fields(ts, cpu, name, {"common_pid": pid, **values})
+
+    def add_fields(self, ts: int, cpu: int, name: str, values: Mapping[str, Any]) -> None:
+        """A record with any fields, also one called ``pid`` or ``name``."""
+        payload = event(self.formats[name], self.abi, **values)
         page = self._pages.get(cpu)
         delta = ts - self._last.get(cpu, ts)
         if page is None or page.room < len(payload) + 32 or not 0 <= delta < 1 << 27:

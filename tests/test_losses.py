@@ -17,7 +17,7 @@ from recorder import Recorder
 import ftbuf
 from ftbuf import _core
 from ftbuf.analysis.census import take_census
-from ftbuf.analysis.losses import losses, rates
+from ftbuf.analysis.loss import losses, rates
 from ftbuf.cli.main import main
 
 SCHED = ROOT / "examples" / "sched.dat"

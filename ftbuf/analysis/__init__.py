@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from .calltree import call_tree, folded
+from .cpus import cpu_busy
 from .critical import CriticalSections, critical_sections
-from .losses import Losses, losses, rates
+from .irqs import irq_time
+from .loss import Losses, losses, rates
+from .osnoise import Noise, noise
+from .power import frequency_residency, idle_residency
 from .profile import function_profile, trace_stat
+from .systemcalls import syscalls
+from .tasks import task_states
 from .tracers import LatencyReport, latency_report, latency_tracer
 from .wakeup import WakeupLatency, wakeup_latency
 
@@ -13,15 +19,23 @@ __all__ = [
     "CriticalSections",
     "LatencyReport",
     "Losses",
+    "Noise",
     "WakeupLatency",
     "call_tree",
+    "cpu_busy",
     "critical_sections",
     "folded",
+    "frequency_residency",
     "function_profile",
+    "idle_residency",
+    "irq_time",
     "latency_report",
     "latency_tracer",
     "losses",
+    "noise",
     "rates",
+    "syscalls",
+    "task_states",
     "trace_stat",
     "wakeup_latency",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -11,7 +12,7 @@ from .. import _core
 from ..errors import EventNotFoundError, FormatError
 from ..table import Table
 from ..trace import Trace
-from .sched import SWITCH, occurs, one_buffer
+from .sched import SWITCH, one_buffer
 
 ENTRIES = ("ftrace:funcgraph_entry", "ftrace:fgraph_retaddr_entry")
 EXIT = "ftrace:funcgraph_exit"
@@ -29,64 +30,81 @@ SUMS = np.dtype([("func", np.uint64), ("key", np.uint32), ("", np.uint32), ("hit
                  ("open", np.uint64), ("lossy", np.uint64), ("time", np.int64), ("inner", np.int64),
                  ("square_low", np.uint64), ("square_high", np.uint64)])  # csrc/ftb_graph.h ftb_call_sums
 NO_CALLER = 0xFFFFFFFF  # key of a path's first call
+NO_GAPS = np.zeros(0, np.int64), np.zeros(0, np.uint16)
+STEP = "4 MB"
 
 
-def call_sums(trace: Trace, *, by_path: bool, own_time: bool, sleep_time: bool) -> np.ndarray:
-    """Rows of SUMS: of each function on each CPU, or of each path.
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What calls were summed up to."""
 
-    Calls come from the function graph's records if there are any, else from the function tracer's.
+    rows: np.ndarray  # of SUMS
+    timed: bool  # whether they come from records that tell how long calls took
+
+
+def call_sums(trace: Trace, *, by_path: bool, own_time: bool, sleep_time: bool) -> Sums:
+    """Of each function on each CPU, or of each path.
+
+    Calls come from the function graph's records if there are any, else from the function tracer's. Of a trace with
+    several buffers the first one that has any is looked at.
     """
-    return CallSums(trace, by_path, own_time, sleep_time).sums()
+    narrowed = one_buffer(trace, (*ENTRIES, EXIT))
+    trace = narrowed if narrowed is not trace else one_buffer(trace, (FUNCTION,))
+    run = CallRun(trace, by_path, own_time, without_sleep=not sleep_time and not sleep_is_left_out(trace))
+    return run.sums()
 
 
-def has_calls(trace: Trace) -> bool:
-    """Whether there are records that tell how long calls took."""
-    return occurs(trace, *ENTRIES, EXIT)
+class CallRun:
+    """One pass over a trace."""
 
+    def __init__(self, trace: Trace, by_path: bool, own_time: bool, *, without_sleep: bool) -> None:
+        self.trace, self.without_sleep = trace, without_sleep
+        self.how = by_path, own_time
+        self.functions = _core.Calls(*self.how, NO_GAPS)
 
-class CallSums:
-    """One run over a trace."""
-
-    def __init__(self, trace: Trace, by_path: bool, own_time: bool, sleep_time: bool) -> None:
-        self._trace = one_buffer(trace, (*ENTRIES, EXIT) if has_calls(trace) else (FUNCTION,))
-        self._calls = _core.Calls(by_path, own_time, self._gaps)
-        self._subtract_sleep = not sleep_time and not sleep_is_left_out(trace)
-
-    def sums(self) -> np.ndarray:
-        if has_calls(self._trace):
-            self._graph()
-        else:
-            self._functions()
-        return np.frombuffer(self._calls.finish(), SUMS)  # type: ignore[call-overload, no-any-return]
+    def sums(self) -> Sums:
+        timed = slept = False
+        for step in self.steps():
+            entries, exits, switches = merged([step[e] for e in ENTRIES if e in step]), step.get(EXIT), step.get(SWITCH)
+            timed, slept = timed or has_rows(entries) or has_rows(exits), slept or has_rows(switches)
+            if timed or slept:
+                self.graph.step(entries, returns(exits), switches)
+            self.count(step)
+        if timed and self.without_sleep and not slept:
+            raise EventNotFoundError(f"only {SWITCH} tells when tasks slept, and the recording has no such records")
+        found = np.frombuffer((self.graph if timed else self.functions).finish(), SUMS)  # type: ignore[call-overload]
+        return Sums(found, timed)
 
     @cached_property
-    def _gaps(self) -> tuple[np.ndarray, np.ndarray]:
-        lost = self._trace.lost
-        return np.ascontiguousarray(lost["after"]), np.ascontiguousarray(lost["common_cpu"])
+    def graph(self) -> _core.Calls:
+        """Only a graph's calls need to know of losses."""
+        return _core.Calls(*self.how, gaps_of(self.trace))
 
-    def _graph(self) -> None:
-        names = [*ENTRIES, EXIT, *([SWITCH] if self._subtract_sleep else [])]
-        if self._subtract_sleep and not occurs(self._trace, SWITCH):
-            raise EventNotFoundError(f"only {SWITCH} tells when tasks slept, and the recording has no such records")
-        for step in self._steps(names):
-            entries = merged([step[name] for name in ENTRIES if name in step])
-            self._calls.step(entries, returns(step.get(EXIT)), step.get(SWITCH))
+    def count(self, step: dict[str, list[np.ndarray]]) -> None:
+        """Records of the function tracer; some stand for several."""
+        if FUNCTION in step:
+            cpu, function = step[FUNCTION]
+            self.functions.count(function, cpu)
+        if REPEATS in step:
+            cpu, function, count = step[REPEATS]
+            self.functions.count(np.repeat(function, count), np.repeat(cpu, count))
 
-    def _functions(self) -> None:
-        for step in self._steps([FUNCTION, REPEATS]):
-            if FUNCTION in step:
-                cpu, function = step[FUNCTION]
-                self._calls.count(function, cpu)
-            if REPEATS in step:
-                cpu, function, count = step[REPEATS]
-                self._calls.count(np.repeat(function, count), np.repeat(cpu, count))
+    def steps(self) -> Iterator[dict[str, list[np.ndarray]]]:
+        trace = self.trace
+        wanted = (*ENTRIES, EXIT, FUNCTION, REPEATS, *([SWITCH] if self.without_sleep else []))
+        key_of = {name: trace[name].key for name in wanted if name in trace}
+        columns = {key: COLUMNS[name] for name, key in key_of.items()}
+        for step in trace.iterate(list(columns), columns, step_size=STEP) if columns else ():
+            yield {name: arrays(step[key]) for name, key in key_of.items()}
 
-    def _steps(self, names: Sequence[str]) -> Iterator[dict[str, list[np.ndarray]]]:
-        trace = self._trace
-        wanted = [name for name in names if name in trace]
-        columns = {name: COLUMNS[name] for name in wanted}
-        for step in trace.iterate(wanted, columns) if wanted else ():
-            yield {name: arrays(step[trace[name].key]) for name in wanted}
+
+def has_rows(columns: Sequence[np.ndarray] | None) -> bool:
+    return columns is not None and len(columns[0]) > 0
+
+
+def gaps_of(trace: Trace) -> tuple[np.ndarray, np.ndarray]:
+    lost = trace.lost
+    return np.ascontiguousarray(lost["after"]), np.ascontiguousarray(lost["common_cpu"])
 
 
 def sleep_is_left_out(trace: Trace) -> bool:

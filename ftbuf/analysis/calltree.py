@@ -10,7 +10,7 @@ import numpy as np
 from ..survey import encoded
 from ..table import Table
 from ..trace import Trace
-from .calls import NO_CALLER, call_sums, has_calls
+from .calls import NO_CALLER, call_sums
 from .profile import function_names
 from .tables import table
 
@@ -23,6 +23,7 @@ class Tree:
     parents: np.ndarray
     depths: np.ndarray
     sums: np.ndarray  # rows of calls.SUMS
+    timed: bool
 
 
 def call_tree(trace: Trace, *, sleep_time: bool = True) -> Table:
@@ -77,7 +78,7 @@ def folded(trace: Trace, *, sleep_time: bool = True) -> Iterator[str]:
         Of paths with a value only.
     """
     tree = read_tree(trace, sleep_time=sleep_time)
-    values = tree.sums["time"] - tree.sums["inner"] if has_calls(trace) else tree.sums["hit"]
+    values = tree.sums["time"] - tree.sums["inner"] if tree.timed else tree.sums["hit"]
     path: list[str] = []
     for function, depth, value in zip(tree.functions, tree.depths.tolist(), values.tolist(), strict=True):
         path[depth:] = [function.replace(";", ":").replace(" ", "_")]
@@ -86,14 +87,15 @@ def folded(trace: Trace, *, sleep_time: bool = True) -> Iterator[str]:
 
 
 def read_tree(trace: Trace, *, sleep_time: bool) -> Tree:
-    sums = call_sums(trace, by_path=True, own_time=False, sleep_time=sleep_time)
+    found = call_sums(trace, by_path=True, own_time=False, sleep_time=sleep_time)
+    sums = found.rows
     names = function_names(trace, sums["func"])
     parents = np.where(sums["key"] == NO_CALLER, -1, sums["key"].astype(np.int64))
     order, depths = depth_first(parents, np.lexsort((sums["hit"], sums["time"]))[::-1])
     place_of = np.empty(len(order) + 1, np.int64)
     place_of[order] = np.arange(len(order))
     place_of[-1] = -1
-    return Tree([names[i] for i in order.tolist()], place_of[parents[order]], depths, sums[order])
+    return Tree([names[i] for i in order.tolist()], place_of[parents[order]], depths, sums[order], found.timed)
 
 
 def depth_first(parents: np.ndarray, by_weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -11,7 +11,7 @@ from ..durations import duration_text
 from ..survey import encoded
 from ..table import Table
 from ..trace import Trace
-from .calls import call_sums, has_calls
+from .calls import call_sums
 from .tables import table
 
 NAME_WIDTH = 30
@@ -68,7 +68,7 @@ def function_profile(trace: Trace, *, graph_time: bool = True, sleep_time: bool 
         (returns seen), open, lossy (of those returned: between call and return, records were lost on the CPU of either;
         the time is right, but not ``self``). Times in ns, or in units of the clock. The most time, then hits, first.
     """
-    rows = function_rows(trace, graph_time=graph_time, sleep_time=sleep_time, cpus=cpus)
+    rows, _ = function_rows(trace, graph_time=graph_time, sleep_time=sleep_time, cpus=cpus)
     ints = {name: np.array([getattr(row, name) for row in rows], np.int64)
             for name in ("cpu", "hit", "time", "own", "returned", "open", "lossy")}
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -89,9 +89,10 @@ def function_profile(trace: Trace, *, graph_time: bool = True, sleep_time: bool 
 
 
 def function_rows(trace: Trace, *, graph_time: bool = True, sleep_time: bool = True,
-                  cpus: Iterable[int] | None = None) -> list[FunctionRow]:
-    """What ``function_profile`` makes a table of."""
-    sums = call_sums(trace, by_path=False, own_time=not graph_time, sleep_time=sleep_time)
+                  cpus: Iterable[int] | None = None) -> tuple[list[FunctionRow], bool]:
+    """What ``function_profile`` makes a table of, and whether the times are known."""
+    found = call_sums(trace, by_path=False, own_time=not graph_time, sleep_time=sleep_time)
+    sums = found.rows
     if cpus is not None:
         sums = sums[np.isin(sums["key"], list(cpus))]
     names = function_names(trace, sums["func"])
@@ -101,7 +102,7 @@ def function_rows(trace: Trace, *, graph_time: bool = True, sleep_time: bool = T
     columns = (sums[name].tolist() for name in ("returned", "open", "lossy"))
     rows = map(FunctionRow, names, sums["func"].tolist(), sums["key"].tolist(), sums["hit"].tolist(),
                sums["time"].tolist(), own.tolist(), squares, *columns)
-    return sorted(rows, key=lambda row: (-row.time, -row.hit, row.function, row.cpu))
+    return sorted(rows, key=lambda row: (-row.time, -row.hit, row.function, row.cpu)), found.timed
 
 
 def function_names(trace: Trace, addresses: np.ndarray) -> list[str]:
@@ -131,9 +132,8 @@ def trace_stat(trace: Trace, *, graph_time: bool = True, sleep_time: bool = True
     -------
     dict of int to str
     """
-    rows = function_rows(trace, graph_time=graph_time, sleep_time=sleep_time, cpus=cpus)
+    rows, timed = function_rows(trace, graph_time=graph_time, sleep_time=sleep_time, cpus=cpus)
     wanted = sorted({row.cpu for row in rows} | set(trace.cpus if cpus is None else cpus))
-    timed = has_calls(trace)
     return {cpu: stat_text([row for row in rows if row.cpu == cpu and row.hit], timed) for cpu in wanted}
 
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from ..analysis.losses import Losses, losses, rates
+from ..analysis.loss import Losses, losses, rates
 from ..analysis.tables import stacked, table
 from ..survey import encoded
 from ..table import Table

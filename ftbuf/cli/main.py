@@ -15,7 +15,7 @@ from ..errors import FilterError, FtbufError
 from . import UsageError
 
 OK, DATA_ERROR, USAGE = 0, 1, 2
-COMMANDS = ("info", "events", "report", "stat", "check", "split", "convert", "latency", "profile", "loss")
+COMMANDS = ("info", "events", "report", "stat", "check", "split", "convert", "latency", "profile", "loss", "tasks")
 
 
 def build_parser(modules: Sequence[Any]) -> argparse.ArgumentParser:

@@ -1,0 +1,159 @@
+"""Time in interrupt handlers: hardware interrupts, softirqs, tasklets, vectors and interrupts between processors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..constants import KERNEL_CONSTANTS
+from ..errors import EventNotFoundError
+from ..survey import encoded
+from ..table import Encoded, Table
+from ..trace import EventView, Trace
+from .intervals import Intervals, edges
+from .sched import one_buffer
+from .spans import STEP, chronological
+from .stats import PERCENTILES, Keys
+from .tables import rows_of, stacked, table
+
+ENTRY, EXIT = "_entry", "_exit"
+NUMBERS = {"irq_handler": "irq", "softirq": "vec", "tasklet": "func", "ipi": "reason"}  # fields; of vectors: "vector"
+KINDS = {"irq_handler": "irq"}  # what a pair of events is called; vectors go by the name of their events
+_SYMBOL = re.compile(r'\{\s*(\w+)\s*,\s*"([^"]*)"\s*\}')
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """An event that tells of a handler's beginning, the one that tells of its end, and the field that both have."""
+
+    kind: str
+    entry: EventView
+    exit: EventView
+    number: str  # "": none
+
+    def columns(self, view: EventView) -> list[str]:
+        own = [self.number, "name"] if self.kind == "irq" else [self.number]
+        return ["common_ts", "common_cpu", *(c for c in own if c in view.columns)]
+
+
+def handler_pairs(trace: Trace) -> list[Pair]:
+    """Pairs of events NAME_entry, NAME_exit of interrupts that the recording can hold."""
+    found = []
+    for key in trace:
+        view = trace[key]
+        name = view.name.removesuffix(ENTRY)
+        end = f"{view.system}:{name}{EXIT}"
+        if view.name.endswith(ENTRY) and view.system in ("irq", "irq_vectors", "ipi") and end in trace:
+            number = "vector" if view.system == "irq_vectors" else NUMBERS.get(name, "")
+            found.append(Pair(KINDS.get(name, name), view, trace[end], number if number in view.columns else ""))
+    return found
+
+
+def irq_time(trace: Trace, *, by_cpu: bool = False, percentiles: Sequence[float] = PERCENTILES) -> Table:
+    """How often interrupt handlers ran, and how long.
+
+    From pairs of events: irq_handler_entry and _exit, softirq_entry and _exit, those of tasklets, ipi_entry and _exit, and
+    the irq_vectors of x86. Each kind is measured by itself, on its CPU: the time of a softirq has that of the interrupts
+    in the middle of it, and that of the tasklets that it runs. A handler is ``lost``, and not counted, where its end does not
+    follow (another beginning of its kind does), or records of its CPU were lost inside. Of events of the same time
+    beginnings come first.
+
+    Parameters
+    ----------
+    by_cpu : bool
+        A row for each CPU.
+    percentiles : list of float
+        Columns ``p50`` and so on: by nearest rank, less than 1 % above the real value.
+
+    Returns
+    -------
+    Table
+        kind ("irq", "softirq", "tasklet", "ipi", or the name of a vector: "local_timer"); id (number of the interrupt, the
+        softirq, the vector; address of a tasklet's function); name; with ``by_cpu`` cpu; count; time, mean, min, max and
+        percentiles in ns (or units of the clock); lost; open (had not ended by the end of the trace). By kind, the most
+        time first.
+
+    Raises
+    ------
+    EventNotFoundError
+        The recording cannot hold any such events.
+    """
+    pairs = handler_pairs(trace)
+    if not pairs:
+        raise EventNotFoundError("interrupt times need events such as irq_handler_entry and irq_handler_exit, which the "
+                                 "recording does not have")
+    trace = one_buffer(trace, [f"{p.entry.system}:{p.entry.name}" for p in pairs])
+    machines = [PairMachine(trace, pair, by_cpu) for pair in pairs]
+    columns = {view.key: pair.columns(view) for pair in pairs for view in (pair.entry, pair.exit)}
+    for step in trace.iterate(list(columns), columns, step_size=STEP):
+        for machine in machines:
+            machine.step(step)
+    return stacked([machine.result(percentiles) for machine in machines])
+
+
+class PairMachine:
+    """The handlers that one pair of events tells of, step by step."""
+
+    def __init__(self, trace: Trace, pair: Pair, by_cpu: bool) -> None:
+        self.trace, self.pair, self.by_cpu = trace, pair, by_cpu
+        self.numbers = Keys()
+        self.groups = Keys()  # place of the number << 16 | CPU
+        self.names: dict[int, dict[str, None]] = {}  # place of the number -> names of its handlers
+        self.intervals = Intervals(trace, self.group_of, of_cpus=True)
+
+    def group_of(self, kind: np.ndarray, cpu: np.ndarray) -> np.ndarray:
+        return self.groups.groups(kind << 16 | (cpu if self.by_cpu else 0))
+
+    def step(self, step: dict[str, Table]) -> None:
+        entries, exits = step[self.pair.entry.key], step[self.pair.exit.key]
+        if entries.num_rows or exits.num_rows:
+            begun, ended = (self.edges(t, begins) for t, begins in ((entries, True), (exits, False)))
+            self.intervals.step(chronological([begun, ended]))
+
+    def edges(self, t: Table, begins: bool) -> dict[str, np.ndarray]:
+        number = t[self.pair.number] if self.pair.number in t else np.zeros(t.num_rows, np.uint64)
+        kind = self.numbers.groups(number.astype(np.uint64))
+        if begins and "name" in t:
+            self.note_names(kind, t.column("name"))
+        return edges(t["common_cpu"], t["common_ts"], kind, begins)
+
+    def note_names(self, kind: np.ndarray, names: Any) -> None:
+        if isinstance(names, Encoded):
+            for one in np.unique(kind << 32 | names.codes).tolist():
+                self.names.setdefault(one >> 32, {})[names.strings[one & 0xFFFFFFFF]] = None
+
+    # ---- results ----
+
+    def result(self, percentiles: Sequence[float]) -> Table:
+        self.intervals.finish()
+        groups = self.groups.values.astype(np.int64)
+        kinds = groups >> 16
+        columns: dict[str, Any] = {"kind": encoded([self.pair.kind] * len(groups)),
+                                   "id": self.numbers.values.astype(np.uint64)[kinds]}
+        columns["name"] = encoded([self.name(k, int(n)) for k, n in zip(kinds.tolist(), columns["id"], strict=True)])
+        if self.by_cpu:
+            columns["cpu"] = groups & 0xFFFF
+        made = table(columns | self.intervals.columns(len(groups), percentiles))
+        return rows_of(made, np.lexsort((columns["id"], -made["time"])))
+
+    def name(self, kind: int, number: int) -> str:
+        """Its handlers' names, what the print format calls it, its function, or its reason."""
+        if kind in self.names:
+            return ", ".join(self.names[kind])
+        if self.pair.kind == "tasklet":
+            return self.trace.symbols.name(number) or f"{number:#x}"
+        if self.pair.kind == "ipi":
+            reason = self.trace.recording.printk_formats.get(number)
+            return f"{number:#x}" if reason is None else reason.decode("utf-8", "surrogateescape")
+        return symbols_of(self.pair.entry).get(number, "")
+
+
+def symbols_of(view: EventView) -> dict[int, str]:
+    """Names that an event's print format has for numbers."""
+    found = _SYMBOL.findall(view.format.print_fmt)
+    return {KERNEL_CONSTANTS[word] if word in KERNEL_CONSTANTS else int(word): name
+            for word, name in found if word in KERNEL_CONSTANTS or word.isdecimal()}

@@ -1,0 +1,195 @@
+"""What the osnoise, timerlat and hwlat tracers measured, summed up as rtla does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import EventNotFoundError
+from ..survey import encoded
+from ..table import Encoded, Table
+from ..trace import Trace
+from .irqs import symbols_of
+from .sched import one_buffer
+from .spans import STEP, Counters
+from .stats import PERCENTILES, Keys, Samples
+from .tables import rows_of, stacked, table
+
+OSNOISE, TIMERLAT, HWLAT = "ftrace:osnoise", "ftrace:timerlat", "ftrace:hwlat"
+COUNTS = ("hw", "nmi", "irq", "softirq", "thread")  # of interferences, in fields NAME_count
+CONTEXTS = {0: "irq", 1: "thread", 2: "user"}  # K:trace_osnoise.c timerlat contexts
+# event -> what the noise is, its number, its name
+SOURCES = {"nmi_noise": ("nmi", "", ""), "irq_noise": ("irq", "vector", "desc"), "softirq_noise": ("softirq", "vector", ""),
+           "thread_noise": ("thread", "pid", "comm"), "sample_threshold": ("any", "", "")}
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """What ``noise`` found; a table of something that was not recorded has no rows.
+
+    Attributes
+    ----------
+    osnoise : Table
+        A row for each CPU: periods; runtime, noise in us; available (share of the time without noise), max_noise (of a
+        period), max_single in us; hw, nmi, irq, softirq, thread: interferences.
+    timerlat : Table
+        A row for each CPU and context ("irq", "thread", "user"): count, last, min, mean, max, percentiles, in ns.
+    hwlat : Table
+        A row for each CPU: samples, max_inner, max_outer in us; count (of latencies above the threshold), nmi_count,
+        nmi_time in ns.
+    sources : Table
+        Where noise came from: kind ("nmi", "irq", "softirq", "thread"; "any": all of a sample above the threshold), id
+        (vector, pid), name, count, time, mean, min, max, percentiles in ns. The most time first.
+    """
+
+    osnoise: Table
+    timerlat: Table
+    hwlat: Table
+    sources: Table
+
+
+def noise(trace: Trace, *, percentiles: Sequence[float] = PERCENTILES) -> Noise:
+    """Sum up the records of the osnoise, timerlat and hwlat tracers, and of the osnoise events.
+
+    Parameters
+    ----------
+    percentiles : list of float
+        Columns ``p50`` and so on: by nearest rank, less than 1 % above the real value.
+
+    Returns
+    -------
+    Noise
+
+    Raises
+    ------
+    EventNotFoundError
+        The recording can hold none of these records.
+    """
+    events = [name for name in (OSNOISE, TIMERLAT, HWLAT, *(f"osnoise:{s}" for s in SOURCES)) if name in trace]
+    if not events:
+        raise EventNotFoundError("noise is told by the records of osnoise, timerlat and hwlat, which the recording does "
+                                 "not have")
+    trace = one_buffer(trace, events)
+    parts = OsnoisePart(), TimerlatPart(), HwlatPart()
+    sources = [SourcePart(name, symbols_of(trace[name])) for name in events if name.startswith("osnoise:")]
+    by_event: dict[str, Any] = dict(zip((OSNOISE, TIMERLAT, HWLAT), parts, strict=True))
+    by_event |= {part.event: part for part in sources}
+    columns = {trace[name].key: [c for c in by_event[name].wanted if c in trace[name].columns] for name in events}
+    for step in trace.iterate(list(columns), columns, step_size=STEP):
+        for name in events:
+            if step[trace[name].key].num_rows:
+                by_event[name].add(step[trace[name].key])
+    found = stacked([part.result(percentiles) for part in sources or [SourcePart("osnoise:nmi_noise", {})]])
+    return Noise(parts[0].result(), parts[1].result(percentiles), parts[2].result(),
+                 rows_of(found, np.argsort(-found["time"], kind="stable")))
+
+
+def column(t: Table, name: str) -> np.ndarray:
+    """A field as int64; 0 where this kernel has none of that name."""
+    return t[name].astype(np.int64) if name in t else np.zeros(t.num_rows, np.int64)
+
+
+class OsnoisePart:
+    """Periods of the osnoise tracer (K:trace_entries.h osnoise: times are in us)."""
+
+    wanted = ("common_cpu", "noise", "runtime", "max_sample", *(f"{name}_count" for name in COUNTS))
+
+    def __init__(self) -> None:
+        self.cpus, self.noise, self.single, self.counters = Keys(), Samples(), Samples(), Counters()
+
+    def add(self, t: Table) -> None:
+        cpu = self.cpus.groups(t["common_cpu"])
+        self.noise.add(cpu, column(t, "noise"))
+        self.single.add(cpu, column(t, "max_sample"))
+        self.counters.add("runtime", cpu, column(t, "runtime"))
+        for name in COUNTS:
+            self.counters.add(name, cpu, column(t, f"{name}_count"))
+
+    def result(self) -> Table:
+        n = len(self.cpus)
+        runtime = self.counters.of("runtime", n)
+        with np.errstate(invalid="ignore"):
+            available = (runtime - self.noise.total) / np.where(runtime > 0, runtime, np.nan)
+        made = table({"cpu": self.cpus.values.astype(np.int64), "periods": self.noise.count, "runtime": runtime,
+                      "noise": self.noise.total, "available": available, "max_noise": self.noise.max,
+                      "max_single": self.single.max, **{name: self.counters.of(name, n) for name in COUNTS}})
+        return rows_of(made, np.argsort(made["cpu"]))
+
+
+class TimerlatPart:
+    """Latencies of the timerlat tracer."""
+
+    wanted = ("common_cpu", "context", "timer_latency")
+
+    def __init__(self) -> None:
+        self.keys, self.samples = Keys(), Samples()  # cpu << 8 | context
+
+    def add(self, t: Table) -> None:
+        context = np.clip(column(t, "context"), 0, 255)
+        self.samples.add(self.keys.groups(column(t, "common_cpu") << 8 | context), column(t, "timer_latency"))
+
+    def result(self, percentiles: Sequence[float]) -> Table:
+        keys, samples = self.keys.values.astype(np.int64), self.samples
+        context = [CONTEXTS.get(c, str(c)) for c in (keys & 255).tolist()]
+        made = table({"cpu": keys >> 8, "context": encoded(context), "count": samples.count, "last": samples.last,
+                      "min": samples.least, "mean": samples.mean, "max": samples.max, **samples.percentiles(percentiles)})
+        return rows_of(made, np.argsort(keys))
+
+
+class HwlatPart:
+    """Samples of the hwlat tracer (durations in us)."""
+
+    wanted = ("common_cpu", "duration", "outer_duration", "count", "nmi_count", "nmi_total_ts")
+
+    def __init__(self) -> None:
+        self.cpus, self.inner, self.outer, self.counters = Keys(), Samples(), Samples(), Counters()
+
+    def add(self, t: Table) -> None:
+        cpu = self.cpus.groups(t["common_cpu"])
+        self.inner.add(cpu, column(t, "duration"))
+        self.outer.add(cpu, column(t, "outer_duration"))
+        for name in ("count", "nmi_count", "nmi_total_ts"):
+            self.counters.add(name, cpu, column(t, name))
+
+    def result(self) -> Table:
+        n = len(self.cpus)
+        made = table({"cpu": self.cpus.values.astype(np.int64), "samples": self.inner.count, "max_inner": self.inner.max,
+                      "max_outer": self.outer.max, "count": self.counters.of("count", n),
+                      "nmi_count": self.counters.of("nmi_count", n), "nmi_time": self.counters.of("nmi_total_ts", n)})
+        return rows_of(made, np.argsort(made["cpu"]))
+
+
+class SourcePart:
+    """Interferences of one kind, told by an event of their own."""
+
+    def __init__(self, event: str, symbols: dict[int, str]) -> None:
+        self.event, self.symbols = event, symbols
+        self.kind, self.number, self.name = SOURCES[event.removeprefix("osnoise:")]
+        self.wanted = ("duration", *(name for name in (self.number, self.name) if name))
+        self.keys, self.samples = Keys(), Samples()
+        self.labels: dict[tuple[int, str], int] = {}
+
+    def add(self, t: Table) -> None:
+        number = column(t, self.number)
+        names = t.column(self.name) if self.name in t else None
+        self.samples.add(self.groups(number, names), column(t, "duration"))
+
+    def groups(self, number: np.ndarray, names: Any) -> np.ndarray:
+        """Places of pairs of number and name."""
+        if not isinstance(names, Encoded):
+            names = Encoded(np.zeros(len(number), np.int32), [""])
+        code = number << 32 | names.codes
+        unique, places = np.unique(code, return_inverse=True)
+        labels = [(one >> 32, names.strings[one & 0xFFFFFFFF]) for one in unique.tolist()]
+        return np.array([self.labels.setdefault(label, len(self.labels)) for label in labels], np.intp)[places]
+
+    def result(self, percentiles: Sequence[float]) -> Table:
+        samples = self.samples
+        return table({"kind": encoded([self.kind] * len(self.labels)),
+                      "id": np.array([number for number, _ in self.labels], np.int64),
+                      "name": encoded([name or self.symbols.get(number, "") for number, name in self.labels]),
+                      "count": samples.count, "time": samples.total, "mean": samples.mean, "min": samples.least,
+                      "max": samples.max, **samples.percentiles(percentiles)})

@@ -1,0 +1,154 @@
+"""System calls: how often, how long, how many failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from ..errors import EventNotFoundError
+from ..survey import encoded
+from ..table import Table
+from ..trace import Trace
+from .intervals import Intervals, edges
+from .sched import FIRST_LOOK, occurs, one_buffer
+from .spans import STEP, TaskNames, chronological
+from .stats import PERCENTILES, Keys
+from .tables import rows_of, table
+
+ENTER, EXIT = "raw_syscalls:sys_enter", "raw_syscalls:sys_exit"
+OF_EACH, ENTER_NAME, EXIT_NAME = "syscalls", "sys_enter_", "sys_exit_"
+NUMBER = "__syscall_nr"
+CALLS = 1 << 16  # more than kinds of calls, so that a task and a call make one number
+MAX_ERRNO = 4095  # K:include/linux/err.h
+BY = ("call", "task", "both")
+
+
+def syscalls(trace: Trace, *, by: str = "call", percentiles: Sequence[float] = PERCENTILES) -> Table:
+    """How often system calls were made, how long they took, and how many failed.
+
+    A call lasts from the entry of a task to its next exit of the same number. From sys_enter and sys_exit if the
+    recording has such records, else from sys_enter_NAME and sys_exit_NAME. A call is ``lost``, and not counted, where its
+    exit does not follow (another entry does), or records of any CPU were lost inside. Exits whose entry is not in the
+    recording (the first of a new task, calls under way at the start) are left out. Of events of the same time entries
+    come first.
+
+    Parameters
+    ----------
+    by : {"call", "task", "both"}
+        Rows are calls, tasks, or the calls of each task.
+    percentiles : list of float
+        Columns ``p50`` and so on: by nearest rank, less than 1 % above the real value.
+
+    Returns
+    -------
+    Table
+        pid, comm of tasks; id, name of calls ("" where no event of the recording tells the name of the number); count;
+        errors (returned -1 to -4095); time, mean, min, max and percentiles in ns (or units of the clock); lost; open (had
+        not returned by the end of the trace). The most time first.
+
+    Raises
+    ------
+    EventNotFoundError
+        The recording cannot hold system calls.
+    """
+    if by not in BY:
+        raise ValueError(f"by is one of {', '.join(map(repr, BY))}, not {by!r}")
+    known = named_calls(trace, trace)
+    if ENTER not in trace and not known:
+        raise EventNotFoundError(f"system calls need {ENTER} and {EXIT}, or {OF_EACH}:*, which the recording does not have")
+    is_raw = occurs(trace, ENTER, EXIT)
+    trace = one_buffer(trace, [ENTER, EXIT] if is_raw else list(known))
+    named = named_calls(trace, trace.events) if not is_raw or are_named(trace) else {}
+    machine = SyscallMachine(trace, by)
+    machine.read([ENTER] if is_raw else [e for e in named if ENTER_NAME in e],
+                 [EXIT] if is_raw else [e for e in named if EXIT_NAME in e])
+    return machine.result(call_names(trace, named), percentiles)
+
+
+def named_calls(trace: Trace, events: Iterable[str]) -> dict[str, str]:
+    """Those of the events that are of single calls -> name of the call."""
+    views = [view for view in map(trace.__getitem__, events) if view.system == OF_EACH]
+    return {f"{view.system}:{view.name}": view.name.removeprefix(start)
+            for view in views for start in (ENTER_NAME, EXIT_NAME) if view.name.startswith(start)}
+
+
+def are_named(trace: Trace) -> bool:
+    """Whether events of single calls were recorded beside those of all calls: by a look at the first ones."""
+    if ENTER not in trace:
+        return False
+    looks = [int(t["common_ts"][-1]) for t in islice(trace[ENTER].iterate(["common_ts"], step_size=FIRST_LOOK), 2)]
+    return bool(named_calls(trace, trace.window(end=looks[1] if len(looks) > 1 else None).events))
+
+
+def call_names(trace: Trace, named: dict[str, str]) -> dict[int, str]:
+    """Number -> name, as far as events of single calls tell."""
+    names: dict[int, str] = {}
+    for event, name in named.items():
+        for step in trace[event].iterate([NUMBER], step_size=FIRST_LOOK):
+            names.setdefault(int(step[NUMBER][0]), name)
+            break
+    return names
+
+
+class SyscallMachine:
+    """Calls of all tasks, step by step."""
+
+    def __init__(self, trace: Trace, by: str) -> None:
+        self.trace, self.by = trace, by
+        self.numbers, self.tasks = Keys(), Keys()
+        self.both = Keys()
+        self.names = TaskNames()
+        self.intervals = Intervals(trace, self.group_of, of_cpus=False)
+
+    def group_of(self, kind: np.ndarray, pid: np.ndarray) -> np.ndarray:
+        """The row that a call counts in."""
+        if self.by == "call":
+            return kind
+        tasks = self.tasks.groups(pid)
+        return tasks if self.by == "task" else self.both.groups(tasks * CALLS + np.minimum(kind, CALLS - 1))
+
+    def rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of each row the places of the task and of the number."""
+        if self.by == "both":
+            tasks, calls = np.divmod(self.both.values.astype(np.int64), CALLS)
+            return tasks, calls
+        count = np.arange(len(self.numbers if self.by == "call" else self.tasks))
+        return count, count
+
+    def read(self, entries: Sequence[str], exits: Sequence[str]) -> None:
+        trace, raw = self.trace, ENTER in entries
+        number = "id" if raw else NUMBER
+        columns = {trace[e].key: [c for c in ("common_ts", "common_pid", number, "ret") if c in trace[e].columns]
+                   for e in (*entries, *exits) if e in trace}
+        ends = {trace[e].key for e in exits if e in trace}
+        for step in trace.iterate(list(columns), columns, step_size=STEP):
+            rows = [self.edges(step[key], number, key not in ends) for key in (*(columns.keys() - ends), *ends)
+                    if step[key].num_rows]
+            if rows:
+                self.intervals.step(chronological(rows))
+
+    def edges(self, t: Table, number: str, begins: bool) -> dict[str, np.ndarray]:
+        kind = self.numbers.groups(t[number].astype(np.int64))
+        failed = (t["ret"] < 0) & (t["ret"] >= -MAX_ERRNO) if "ret" in t else False
+        return edges(t["common_pid"], t["common_ts"], kind, begins, failed)
+
+    # ---- results ----
+
+    def result(self, names: dict[int, str], percentiles: Sequence[float]) -> Table:
+        self.intervals.finish()
+        tasks, calls = self.rows()
+        columns: dict[str, Any] = {}
+        if self.by != "call":
+            pids = self.tasks.values.astype(np.int64)[tasks]
+            columns |= {"pid": pids, "comm": encoded(self.names.of(self.trace, pids.tolist()))}
+        if self.by != "task":
+            ids = self.numbers.values.astype(np.int64)[calls]
+            columns |= {"id": ids, "name": encoded([names.get(number, "") for number in ids.tolist()])}
+        sums = self.intervals.columns(len(tasks), percentiles)
+        errors = {"errors": self.intervals.counters.of("flagged", len(tasks))}
+        made = table(columns | {"count": sums.pop("count")} | errors | sums)
+        order = np.argsort(-made["time"], kind="stable")
+        return rows_of(made, order[(made["count"] + made["lost"] + made["open"])[order] > 0])
