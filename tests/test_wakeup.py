@@ -241,3 +241,8 @@ def test_two_recordings(capsys, recordings):
 def test_what_it_cannot_do(capsys, recordings):
     assert main(["latency", str(recordings["armhf-function"].path)]) == 1
     assert "needs the event" in capsys.readouterr().err
+
+
+def test_nothing_to_tell(capsys):
+    status, out = called(capsys, EXAMPLE, "--end", "1")
+    assert (status, out.splitlines()[1:]) == (0, ["none: no switch to a task follows a record of sched:sched_waking"])
