@@ -404,6 +404,11 @@ cdef class Decoder:
         """Rows of (int64 before, int64 after, int64 count, uint32 stream, uint32 unused) since the last call."""
         return Column.adopt(&self.d.report.losses)
 
+    def losses_from(self, size_t offset):
+        """A copy of such rows from a byte on: those of gaps that the scan has reached. None of them is taken."""
+        cdef size_t size = self.d.report.losses.size
+        return (<const char *>self.d.report.losses.data)[offset:size] if offset < size else b""
+
     def stream_stats(self):
         """Per stream: pages, events, paddings, time_extends, time_stamps, missed_pages, backwards, last_ts."""
         return [(s.pages, s.events, s.paddings, s.time_extends, s.time_stamps, s.missed_pages, bool(s.backwards), s.last_ts)

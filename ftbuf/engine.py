@@ -480,15 +480,27 @@ def in_threads(sources: Sequence[Source], window: Window, make: MakeRequest, jud
 def iterate(sources: Sequence[Source], window: Window, make: MakeRequest, errors: str, rows: int
             ) -> Iterator[list[dict[str, ColumnData]]]:
     """Decode in steps of about `rows` records, in bounded memory."""
+    for columns, _ in steps(sources, window, make, errors, rows):
+        yield columns
+
+
+def steps(sources: Sequence[Source], window: Window, make: MakeRequest, errors: str, rows: int
+          ) -> Iterator[tuple[list[dict[str, ColumnData]], np.ndarray]]:
+    """As iterate; with each step the losses that were met since the one before: all that began before the step's end.
+
+    (Where a step ends, every stream was scanned up to its next record, and so were the gaps before that.)
+    """
     judge = Judge(errors)
     run = Run(sources, window, make(), judge, at_once=False)
     run.set_plans()
-    more = True
+    more, told = True, 0
     while more:
         seen = 0
         while more and seen < rows:
             more = run.step(min(rows - seen, STEP))
             seen = sum(run.decoder.rows(i) for i in range(len(run.request.plans)))
         if seen:
-            yield run.take()
+            losses = np.frombuffer(run.decoder.losses_from(told * LOSS.itemsize), LOSS)
+            told += len(losses)
+            yield run.take(), losses
     judge.finish()

@@ -21,7 +21,7 @@ from .metadata import Metadata
 from .opening import open_recording
 from .recording import EventContext, Pair, Recording
 from .requests import events_request, row_bytes, slots_request, timeline_request
-from .survey import Survey, first_time, last_time, losses, problems_table, short_records, survey
+from .survey import Survey, first_time, last_time, losses, losses_table, problems_table, short_records, survey
 from .table import ColumnData, Table
 from .texts import TraceTexts, ViewTexts
 
@@ -415,15 +415,7 @@ class Trace(Metadata, TraceTexts, Mapping[str, "EventView"]):
         dict of str to Table
             One table per event asked for, perhaps without rows.
         """
-        recording = self._open()
-        names = list(self.events) if events is None else check_names(events)
-        wanted = {recording.find(n): columns_of(columns, n) for n in names}
-        widest = max((row_bytes(recording, pair, own) for pair, own in wanted.items()), default=1)
-        request = partial(events_request, recording, list(wanted.items()))
-        steps = engine.iterate(self._sources(), self._selection.window, request, self._errors,
-                               max(parse_size(step_size) // widest, 1))
-        return ({recording.key_of[pair]: Table([step[i]], self._columns(pair, own))
-                 for i, (pair, own) in enumerate(wanted.items())} for step in steps)
+        return (tables for tables, _ in self.steps(events, columns, step_size=step_size))
 
     def timeline(self, events: Iterable[str] | None = None, *, threads: int | None = None, order: str = "time"
                  ) -> Table:
@@ -447,6 +439,20 @@ class Trace(Metadata, TraceTexts, Mapping[str, "EventView"]):
         return Table([part[0] for part in parts])
 
     # ---- for the layers above ----
+
+    def steps(self, events: Iterable[str] | None = None,
+              columns: Sequence[str] | Mapping[str, Sequence[str]] | None = None, *, step_size: int | str = "64 MB"
+              ) -> Iterator[tuple[dict[str, Table], Table]]:
+        """As ``iterate``, with what was lost: rows of ``lost`` that no step before had, all that began in this one."""
+        recording, sources, window = self._open(), self._sources(), self._selection.window
+        names = list(self.events) if events is None else check_names(events)
+        wanted = {recording.find(n): columns_of(columns, n) for n in names}
+        widest = max((row_bytes(recording, pair, own) for pair, own in wanted.items()), default=1)
+        request = partial(events_request, recording, list(wanted.items()))
+        rows = max(parse_size(step_size) // widest, 1)
+        return (({recording.key_of[pair]: Table([step[i]], self._columns(pair, own))
+                  for i, (pair, own) in enumerate(wanted.items())}, losses_table(lost, sources, window, recording))
+                for step, lost in engine.steps(sources, window, request, self._errors, rows))
 
     def filtered(self, where: Filter) -> Trace:
         """A view of the records that a filter matches."""

@@ -114,7 +114,8 @@ def check(trace, kind):
     table = result.table
     for i, cpu in enumerate(table["cpu"].tolist()):
         times = [s.ended - s.began for s in whole if s.cpu == cpu]
-        assert [table[n][i] for n in ("count", "min", "max", "total")] == [len(times), min(times), max(times), sum(times)]
+        assert [table[n][i] for n in ("count", "min", "max", "total")] == [
+            len(times), min(times, default=0), max(times, default=0), sum(times)]
         assert table["lost"][i] == sum(s.cpu == cpu for s in found) - len(times)
     listed = zip(*(result.worst[n].tolist() for n in ("cpu", "began", "ended", "pid")), strict=True)
     assert sorted(listed) == sorted((s.cpu, s.began, s.ended, s.pid) for s in whole)

@@ -147,12 +147,14 @@ def test_the_example():
 
 @pytest.mark.corpus
 @pytest.mark.parametrize("case", [c for c in raw_cases() if WITH_SCHED.search(c.name)], ids=lambda c: c.name)
-def test_sched_cases(case, corpus_layout):
+def test_sched_cases(case, corpus_layout, monkeypatch):
     with ftbuf.open(corpus_layout(case), errors="skip") as trace:
         if not has_events(trace):
             pytest.skip("no wakeups")
-        for event in (None, *(name for name in (WAKEUP,) if name in trace)):
-            check(trace, event)
+        for step in (wakeup.STEP, 512):
+            monkeypatch.setattr(wakeup, "STEP", step)
+            for event in (None, *(name for name in (WAKEUP,) if name in trace)):
+                check(trace, event)
 
 
 def test_small_steps_change_nothing(monkeypatch):

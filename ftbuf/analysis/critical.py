@@ -12,7 +12,7 @@ import numpy as np
 from ..table import Table
 from ..trace import Trace
 from .columns import Columns
-from .gaps import Gaps
+from .gaps import CpuGaps
 from .sched import one_buffer, require_events
 from .stats import PERCENTILES, Keys, Samples, among_longest
 from .tables import rows_of, stacked, table
@@ -104,17 +104,14 @@ def critical_sections(trace: Trace, kind: str = "irq", *, by: str = "caller", pe
     for name in names:
         require_events(trace, [name], f"sections of kind {kind!r}")
     trace = one_buffer(trace, names)
-    found = _Sums(by, worst, _gaps_of_cpus(trace))
+    found = _Sums(by, worst)
     pairer = Pairer()
     keys = [trace[name].key for name in names]
     columns = {key: [c for c in WANTED if c in trace[key].columns] for key in keys}
-    for step in trace.iterate(keys, columns, step_size=STEP):
+    for step, lost in trace.steps(keys, columns, step_size=STEP):
+        found.gaps.add(lost)
         found.add(pairer.pair(step_rows(step[keys[0]], step[keys[1]])))
     return found.result(trace, kind, pairer, percentiles)
-
-
-def _gaps_of_cpus(trace: Trace) -> dict[int, Gaps]:
-    return {cpu: Gaps(trace, cpu) for cpu in sorted(set(trace.lost["common_cpu"].tolist()))}
 
 
 # ---- pairs ----
@@ -204,17 +201,14 @@ def by_cpu(rows: Rows, carried: int) -> np.ndarray:
 class _Sums:
     by: str
     most: int
-    gaps: dict[int, Gaps]
+    gaps: CpuGaps = field(default_factory=CpuGaps)
     keys: Keys = field(default_factory=Keys)
     samples: Samples = field(default_factory=Samples)
     lost: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     worst: Sections = field(default_factory=Sections.none)
 
     def add(self, found: Sections) -> None:
-        lost = np.zeros(len(found), bool)
-        for cpu, gaps in self.gaps.items():
-            own = found.cpu == cpu
-            lost[own] = gaps.touch(found.began[own], found.ended[own])
+        lost = self.gaps.touch(found.cpu, found.began, found.ended)
         groups = self.keys.groups(found.caller if self.by == "caller" else found.cpu)
         self.lost = np.concatenate([self.lost, np.zeros(len(self.keys) - len(self.lost), np.int64)])
         np.add.at(self.lost, groups[lost], 1)

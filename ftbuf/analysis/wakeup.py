@@ -106,12 +106,13 @@ def wakeup_latency(trace: Trace, *, by: str = "task", event: str | None = None, 
     require_events(trace, [event] if event is not None else [WAKING, WAKEUP], "wakeup latency")
     trace = one_buffer(trace, [SWITCH])
     wakeups = chosen_events(trace, event)
-    found = _Sums(by, cpus if cpus is None else check_ints("cpus", cpus), worst, Gaps(trace))
+    found = _Sums(by, cpus if cpus is None else check_ints("cpus", cpus), worst)
     matcher = Matcher()
     view = trace[SWITCH]
     names = [trace[name].key for name in wakeups]
     asleep = sleep_mask(view.format)
-    for step in trace.iterate([*names, view.key], _columns(trace, [*wakeups, SWITCH]), step_size=STEP):
+    for step, lost in trace.steps([*names, view.key], _columns(trace, [*wakeups, SWITCH]), step_size=STEP):
+        found.gaps.add(lost["before"], lost["after"])  # a task may have run on any CPU
         switches = step[view.key]
         numbers = found.know(matcher.keys, switches)
         found.add(matcher.match(step_rows([step[n] for n in names], switches, numbers, asleep)))
@@ -147,7 +148,7 @@ class _Sums:
     by: str
     cpus: list[int] | None
     most: int
-    gaps: Gaps
+    gaps: Gaps = field(default_factory=Gaps)
     keys: Keys = field(default_factory=Keys)
     samples: Samples = field(default_factory=Samples)
     counts: dict[str, np.ndarray] = field(default_factory=dict)
