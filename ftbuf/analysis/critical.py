@@ -72,7 +72,8 @@ def critical_sections(trace: Trace, kind: str = "irq", *, by: str = "caller", pe
     - An end with no begin before it is counted (``unbegun``); a begin with no end is listed (``open``).
     - Where records of the CPU were lost inside, a section is counted as ``lost`` alone.
     - A CPU that idles with preemption off is in a section all the while; the kernel's own tracers leave that time out.
-    - Of events of one CPU at the same time "off" comes first. Times that step back count as 0.
+    - Of events of one CPU at the same time "off" comes first (if they are decoded in the same step). Times that step back
+      count as 0.
     - Of a trace with several buffers the first that has such events is looked at.
 
     Parameters

@@ -71,7 +71,8 @@ def wakeup_latency(trace: Trace, *, by: str = "task", event: str | None = None, 
     - A new task's first wakeup (``sched_wakeup_new``) counts as a wakeup.
     - Where records were lost on any CPU inside of a latency, or a task was switched to twice with no switch away from it,
       it is counted as ``lost`` alone.
-    - Of events at the same time a wakeup comes first. Times that step back count as 0.
+    - Of events at the same time a wakeup comes first (if they are decoded in the same step). Times that step back count
+      as 0.
     - The idle task (pid 0) is never woken. Of a trace with several buffers the first one that has switches is looked at:
       choose another by ``trace.window(buffer=...)``.
 
