@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .formats import Abi, EventFormat, Field
     from .raw import decode_mmap, decode_pages
     from .rewrite import Written, convert, split
+    from .scan import scan_trace
     from .table import Table
     from .trace import EventView, Trace, iterate, open, read_events
 
@@ -61,6 +62,7 @@ __all__ = [
     "iterate",
     "open",
     "read_events",
+    "scan_trace",
     "split",
 ]
 
@@ -71,6 +73,7 @@ _HOMES = {
     "event": ["Event"],
     "formats": ["Abi", "EventFormat", "Field"],
     "raw": ["decode_mmap", "decode_pages"],
+    "scan": ["scan_trace"],
     "rewrite": ["Written", "convert", "split"],
     "table": ["Table"],
     "trace": ["EventView", "Trace", "iterate", "open", "read_events"],

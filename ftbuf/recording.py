@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from .names import Comms, Symbols, Tgids, parse_cmdlines, parse_printk_formats, 
 from .plan import ColumnPlan, CommCodes, Names, column_names, reader
 from .table import near_names
 from .texts import writer
+
+if TYPE_CHECKING:
+    from .exports import Origin
 
 NO_TYPE = (0, 2)  # where common_type is when no format says otherwise
 UNKNOWN_EVENT = "[unknown event]"
@@ -56,6 +59,7 @@ class Recording:
         self._formats: dict[tuple[str, str], EventFormat] = {}
         self._readers: dict[tuple[str, str], dict[str, Any]] = {}
         self._lock = threading.RLock()
+        self.origin: Origin | None = None  # how it was opened, where another process can do so
         self.contexts: weakref.WeakSet[EventContext] = weakref.WeakSet()  # of events that were handed out
 
     # ---- layout ----
@@ -106,6 +110,7 @@ class Recording:
         other = copy.copy(self)
         for name in ("abi", "names"):
             other.__dict__.pop(name, None)
+        other.origin = None
         other.buffers = self.buffers if buffers is None else list(buffers)
         other.correction = self.correction if correction is None else correction
         return other

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -16,6 +17,7 @@ from .container.model import Problem
 from .engine import Judge, Request, Run, Source, Window
 from .errors import ClosedError, FormatError
 from .event import Event
+from .exports import Origin, TraceExports
 from .formats import EventFormat, Field
 from .metadata import Metadata
 from .opening import open_recording
@@ -73,6 +75,9 @@ def open(source: Any, *, errors: str = "raise", storage_options: dict[str, Any] 
     Judge(errors)
     recording = open_recording(source, storage_options=storage_options, guests=guests, raw_ts=raw_ts, hz=hz,
                                ts_offset=ts_offset)
+    if isinstance(source, (str, bytes, os.PathLike, list, tuple)):
+        recording.origin = Origin(open, source, {"errors": errors, "storage_options": storage_options, "guests": guests,
+                                                 "raw_ts": raw_ts, "hz": hz, "ts_offset": ts_offset})
     return Trace(recording, errors=errors)
 
 
@@ -146,6 +151,12 @@ class Selection:
         chosen = self.cpus if cpus is None else both(self.cpus, check_ints("cpus", cpus))
         return Selection(narrower, chosen, self.buffer if buffer is None else buffer)
 
+    def arguments(self) -> dict[str, Any]:
+        """What makes a Selection of the same CPUs, tasks, buffer and filter: without the times."""
+        where = self.window.where
+        return {"cpus": self.cpus, "pids": self.window.pids, "buffer": self.buffer,
+                "where": getattr(where, "filter", None)}
+
 
 def record_filter(recording: Recording, where: Filter | str, pairs: Sequence[Pair] | None) -> RecordFilter:
     if isinstance(where, (bytes, int, float)):
@@ -170,7 +181,7 @@ def finished(records: Iterable[Any], judge: Judge) -> Iterator[Any]:
     judge.finish()
 
 
-class Trace(Metadata, TraceTexts, Mapping[str, "EventView"]):
+class Trace(Metadata, TraceTexts, TraceExports, Mapping[str, "EventView"]):
     """A recording, or a window of one. Lazy: nothing is decoded before it is asked for.
 
     A mapping of event names to EventView: short names where they are unique, else "system:event".
@@ -178,7 +189,7 @@ class Trace(Metadata, TraceTexts, Mapping[str, "EventView"]):
 
     def __init__(self, recording: Recording, selection: Selection | None = None, *, errors: str = "raise") -> None:
         self._recording = recording
-        self._selection = selection if selection is not None else Selection()
+        self._selection: Selection = selection if selection is not None else Selection()
         self._errors = errors
 
     # ---- life ----
@@ -457,6 +468,10 @@ class Trace(Metadata, TraceTexts, Mapping[str, "EventView"]):
     def filtered(self, where: Filter) -> Trace:
         """A view of the records that a filter matches."""
         return self._narrowed(where=where)
+
+    def narrowed(self, **selection: Any) -> Trace:
+        """A view of what ``Selection.arguments`` of another view says."""
+        return self._narrowed(**selection)
 
     @property
     def recording(self) -> Recording:
