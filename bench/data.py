@@ -42,7 +42,7 @@ class Workload:
         return replace(first, stream=RawStream(memoryview(self.pages), 0))
 
     def resized(self, size: int) -> Workload:
-        return replace(self, pages=repeat(self.pages, self.recording.abi.subbuf_size, size))
+        return replace(self, pages=repeat_to(self.pages, self.recording.abi.subbuf_size, size))
 
 
 def sample(name: str) -> Path | bytes:
@@ -95,18 +95,26 @@ def shift(pages: np.ndarray, subbuf: int, stamps: np.ndarray, by: int) -> None:
         pages[place[:, None] + np.arange(4)] = part.astype("<u4").view(np.uint8).reshape(-1, 4)
 
 
-def repeat(pages: np.ndarray, subbuf: int, size: int, offset: int = 16) -> np.ndarray:
-    """About `size` bytes: the pages again and again (or only the first of them), each time later (little-endian)."""
-    whole = pages[: max(min(size, len(pages)) // subbuf, 1) * subbuf]
-    times = max(round(size / len(whole)), 1)
-    base = whole.reshape(-1, subbuf)[:, :8].copy().view("<u8")[:, 0]
-    span = int(base[-1]) - int(base[0]) + GAP
-    stamps = absolute_stamps(whole, subbuf, offset)
-    out = np.empty((times, len(whole)), np.uint8)
+def first_and_last(pages: np.ndarray, subbuf: int) -> tuple[int, int]:
+    stamps = pages.reshape(-1, subbuf)[:, :8].copy().view("<u8")[:, 0]
+    return int(stamps[0]), int(stamps[-1])
+
+
+def repeat(pages: np.ndarray, subbuf: int, times: int, span: int, offset: int = 16) -> np.ndarray:
+    """Sub-buffers again and again, each time `span` later (little-endian)."""
+    stamps = absolute_stamps(pages, subbuf, offset)
+    out = np.empty((times, len(pages)), np.uint8)
     for i in range(times):
-        out[i] = whole
+        out[i] = pages
         shift(out[i], subbuf, stamps, span * i)
     return out.reshape(-1)
+
+
+def repeat_to(pages: np.ndarray, subbuf: int, size: int) -> np.ndarray:
+    """About `size` bytes of one CPU's pages: repeated, or only the first of them."""
+    whole = pages[: max(min(size, len(pages)) // subbuf, 1) * subbuf]
+    first, last = first_and_last(whole, subbuf)
+    return repeat(whole, subbuf, max(round(size / len(whole)), 1), last - first + GAP)
 
 
 def only(recording: Recording, fmt: EventFormat, most: int = 1 << 16) -> np.ndarray:

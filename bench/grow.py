@@ -11,7 +11,7 @@ import numpy as np
 from ftbuf.container import open_container
 from ftbuf.container.write import write_tracedat
 
-from .data import repeat, sample
+from .data import GAP, first_and_last, repeat, sample
 
 SIZE = 200 << 20
 
@@ -20,12 +20,18 @@ def grow(name: str, folder: Path, size: int = SIZE, compression: str = "none") -
     """A v7 file of about `size` bytes of pages, by default without compression."""
     container = open_container(sample(name))
     buffer = container.buffers[0]
-    share = size // max(len(buffer.streams), 1)
+    own = {stream.cpu: all_pages(stream) for stream in buffer.streams}
+    edges = [first_and_last(pages, buffer.subbuf_size) for pages in own.values()]
+    span = max(last for _, last in edges) - min(first for first, _ in edges) + GAP
+    times = max(round(size / sum(map(len, own.values()))), 1)
 
     def pages(_: Any, stream: Any) -> Iterator[bytes]:
-        own = np.concatenate([np.frombuffer(bytes(stream.load(i)), np.uint8) for i in range(len(stream.segments))])
-        yield repeat(own, buffer.subbuf_size, share).tobytes()
+        yield repeat(own[stream.cpu], buffer.subbuf_size, times, span).tobytes()
 
     path = folder / f"{name}.dat"
     write_tracedat(path, container, version=7, compression=compression, pages=pages)
     return path
+
+
+def all_pages(stream: Any) -> np.ndarray:
+    return np.concatenate([np.frombuffer(bytes(stream.load(i)), np.uint8) for i in range(len(stream.segments))])
