@@ -5,18 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from ..table import Table
+from ..trace import Trace
 
 
 class Gaps:
-    """The stretches in which records were lost, as far as they were told.
+    """The stretches in which records were lost: of a trace (of all its CPUs, or one), or as they are told, step by step.
 
     A CPU's stretch lies between the last record before the gap and the first one after it; it begins with time itself
     where the CPU has no record before.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, trace: Trace | None = None, cpu: int | None = None) -> None:
         self.starts = np.empty(0, np.int64)
         self.ends = np.empty(0, np.int64)
+        if trace is not None:
+            lost = trace.lost
+            own = slice(None) if cpu is None else lost["common_cpu"] == cpu
+            self.add(lost["before"][own], lost["after"][own])
 
     def __len__(self) -> int:
         return len(self.starts)
