@@ -1,4 +1,7 @@
-"""python -m bench [core|kernels|startup|peers|analysis ...], python -m bench peers FILE ...: results are ratios from one run."""
+"""python -m bench [core|kernels|access|startup|peers|analysis ...]: results are ratios from one run.
+
+python -m bench peers FILE ...: of these recordings. python -m bench counts: instructions an event, against the baseline.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import os
 import sys
 from typing import Any
 
-from . import access, analysis, core, kernels, peers, startup
+from . import access, analysis, core, counts, kernels, peers, startup
 
 PARTS = {"core": core.run, "kernels": kernels.run, "access": access.run, "startup": startup.run, "peers": peers.run,
          "analysis": analysis.run}
@@ -25,6 +28,8 @@ def print_table(rows: list[dict[str, Any]]) -> None:
 
 
 def main(names: list[str]) -> int:
+    if names[:1] == ["counts"]:
+        return counts.main(names[1:])
     if names[:1] == ["peers"] and len(names) > 1:
         print_table(peers.run(names[1:]))
         return 0
