@@ -113,7 +113,7 @@ _Tree = _Set | _Cat | _Alt | _Repeat
 
 
 def _set_of(text: str | bytes) -> int:
-    data = text.encode() if isinstance(text, str) else text
+    data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
     symbols = 0
     for byte in data:
         symbols |= 1 << byte

@@ -164,6 +164,21 @@ def test_a_body_may_hold_anything():
         assert list(trace["probe"].text()) == [texts.SEPARATOR + "x"]
 
 
+def test_names_need_not_be_utf8(capfdbinary, tmp_path):
+    """Those of events and of buffers: a damaged recording may have any bytes."""
+    pages = {0: pages_of(ABI, *(event(FORMAT, ABI, number=i, text=b"x") for i in range(3)), ts=1000)}
+    text = format_text(FORMAT).replace(b"name: probe", b"name: proXXbe")
+    built = TraceDat(ABI, formats={"test": [text]}, buffers=[BufferSpec(pages=pages), BufferSpec("iYYd", pages=pages)]).build()
+    (tmp_path / "odd.dat").write_bytes(built.data.replace(b"XX", b"\xff\xc3").replace(b"YY", b"\xfc\xfd"))
+    with ftbuf.open(tmp_path / "odd.dat") as trace:
+        for style in ("trace-cmd", "kernel"):
+            lines = list(trace.lines(style))
+            assert lines == reported(capfdbinary, "--style", style, str(tmp_path / "odd.dat"))
+            assert "pro\\xff\\xc3be: " in lines[-1]
+        assert [str(event) for event in trace.records()] == list(trace.lines(heading=False))
+        assert "i\\xfc\\xfdd: " in str(list(trace.records())[-1])
+
+
 # ---- print formats that are refused ----
 
 

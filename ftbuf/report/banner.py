@@ -13,6 +13,7 @@ from ..sections import LATENCY_TRACERS
 from .columns import kernel_release
 from .graph import GraphFlags
 from .options import Options
+from .record import encoded
 
 RULE = "# --------------------------------------------------------------------"
 
@@ -38,7 +39,7 @@ class Facts:
 def banner(options: Options, facts: Facts, graph: GraphFlags | None = None) -> Iterator[bytes]:
     """All banner lines."""
     for line in _lines(options, facts, graph):
-        yield line.encode("utf-8", "surrogateescape") + b"\n"
+        yield encoded(line) + b"\n"
 
 
 def _lines(options: Options, facts: Facts, graph: GraphFlags | None) -> Iterator[str]:

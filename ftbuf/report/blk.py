@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..blktrace import BLKTRACE
-from .record import LineRecord
+from .record import LineRecord, encoded
 
 # BLK_TA_*: low 16 bits of the action
 _ACTIONS = {1: "Q", 2: "M", 3: "F", 4: "G", 5: "S", 6: "R", 7: "D", 8: "C", 9: "P", 10: "U", 11: "UT", 12: "I", 13: "X",
@@ -116,6 +116,6 @@ def printer(
             seconds, ns = divmod(record.ts, 1_000_000_000)
             when = f"{record.cpu:2d} {seconds:5d}.{ns:09d} {found.pid:5d} "
         text = f"{major:3d},{minor:<3d} {when}{action:>2} {flags:>3} {detail}\n"
-        return text.encode("utf-8", "surrogateescape")
+        return encoded(text)
 
     return body

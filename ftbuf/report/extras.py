@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ..container.model import Buffer
 from ..recording import Recording
 from .columns import microseconds
+from .record import encoded
 from .render import TraceCmdRequest, cpu_count, with_clock
 
 if TYPE_CHECKING:
@@ -23,10 +24,6 @@ Kernel buffer statistics:
 """
 
 
-def _encoded(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
-
-
 def _cpus_line(recording: Recording) -> bytes:
     return b"cpus=%d\n" % cpu_count(recording)
 
@@ -39,7 +36,7 @@ def stat_text(trace: Trace) -> Iterator[bytes]:
         yield _STAT_HEAD
     for buffer in recording.container.buffers:
         if buffer.name:
-            yield b"Buffer: %s\n\n\n" % _encoded(buffer.name)
+            yield b"Buffer: %s\n\n\n" % encoded(buffer.name)
         for cpu, text in sorted(buffer.stats.items()):
             yield b"CPU: %d\n%s\n" % (cpu, text)
         if buffer.stats:
@@ -69,13 +66,13 @@ def uname_text(trace: Trace) -> Iterator[bytes]:
     for name in ("UNAME", "VERSION"):
         for option in recording.container.options:
             if option.name == name:
-                yield _encoded(str(option.value)) + b"\n"
+                yield encoded(str(option.value)) + b"\n"
 
 
 def events_text(trace: Trace) -> Iterator[bytes]:
     """-E: every event that the recording describes."""
     for system, name in sorted(trace.recording.container.format_index()):
-        yield _encoded(f"{system}:{name}\n")
+        yield encoded(f"{system}:{name}\n")
 
 
 def printk_text(trace: Trace) -> Iterator[bytes]:
@@ -99,7 +96,7 @@ def first_and_last_text(
             return b"%5d.%09d" % divmod(ts, 1_000_000_000)
         return b"%5d.%06d" % divmod(microseconds(ts), 1_000_000)
 
-    yield b"List of CPUs in %s with data:\n" % _encoded(path)
+    yield b"List of CPUs in %s with data:\n" % encoded(path)
     for cpu in top.cpus:
         view = top.window(cpus=[cpu])
         begin, end = view.start, view.end

@@ -15,6 +15,7 @@ from ..bytecode import CompileError
 from ..codegen import Scope
 from ..formats import EventFormat, Field, Kind, Where
 from ..printfmt import Style, compile_print_fmt
+from .record import encoded
 
 # Since 6.19 system calls show numbers from 10 on with 0x, and what some of their arguments point to.
 _SYSCALLS_WITH_0X = (6, 19)
@@ -77,7 +78,7 @@ def _compile_fields(scope: Scope, options: KernelOptions) -> bytes:
 
 
 def _title(event: EventFormat, options: KernelOptions) -> bytes:
-    return event.name.encode("utf-8", "surrogateescape") + b": " if options.title else b""
+    return encoded(event.name) + b": " if options.title else b""
 
 
 # -- the kernel's own events: format strings end with the newline, where the kernel prints one

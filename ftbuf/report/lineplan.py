@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from .columns import LatencyColumns, mark, microseconds
-from .record import LineRecord
+from .record import LineRecord, encoded
 
 
 class Op(enum.IntEnum):
@@ -126,7 +126,7 @@ def _piece(column: Column, plan: LinePlan, body: Body) -> Piece:
         case Op.FLAGS_HEX:
             return lambda r, n, i: b"%x" % r.flags
         case Op.EVENT_NAME:
-            return lambda r, n, i: (r.format.name.encode() + b": ").ljust(width + 2)
+            return lambda r, n, i: (encoded(r.format.name) + b": ").ljust(width + 2)
         case Op.BUFFER:
             return lambda r, n, i: plan.labels[r.buffer]
         case Op.BODY:

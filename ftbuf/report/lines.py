@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._core import Record
 from ..names import Comms
-from .record import Value
+from .record import Value, encoded
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -40,7 +40,7 @@ class Line(Record):
 
     def value(self, name: str) -> Value:
         value = self[name]
-        return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
+        return encoded(value) if isinstance(value, str) else value
 
 
 class Names:

@@ -62,6 +62,11 @@ class SymbolTable(Protocol):
     def lookup(self, address: int, *, trace_cmd: bool = False) -> Symbol | None: ...
 
 
+def encoded(text: str) -> bytes:
+    """As it stood in the recording: texts of a recording need not be UTF-8."""
+    return text.encode("utf-8", "surrogateescape")
+
+
 def number(record: LineRecord, name: str) -> int:
     """An integer field; 0 where the record does not have it, as an old kernel's may not."""
     try:

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .record import Symbol, SymbolTable
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
+from .record import Symbol, SymbolTable, encoded
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +34,19 @@ class Spelling:
         symbol = self._lookup(address)
         if symbol is None:
             return b"0x%x" % address
-        module = b" [%s]" % _bytes(symbol.module) if symbol.module and not self.trace_cmd else b""
-        return _bytes(symbol.name) + module
+        module = b" [%s]" % encoded(symbol.module) if symbol.module and not self.trace_cmd else b""
+        return encoded(symbol.name) + module
 
     def with_offset(self, address: int) -> bytes:
         """As ``%pS``."""
         symbol = self._lookup(address)
         if symbol is None:
             return b"0x%x" % address
-        text = b"%s+0x%x" % (_bytes(symbol.name), address - symbol.start)
+        text = b"%s+0x%x" % (encoded(symbol.name), address - symbol.start)
         if self.trace_cmd:
             return text
         size = b"/0x%x" % symbol.size if symbol.size is not None else b""
-        module = b" [%s]" % _bytes(symbol.module) if symbol.module else b""
+        module = b" [%s]" % encoded(symbol.module) if symbol.module else b""
         return text + size + module
 
     def ip(self, address: int) -> bytes:

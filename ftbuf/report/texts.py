@@ -22,7 +22,7 @@ from .kernelbodies import KernelOptions, compile_understood
 from .lineplan import Column, LinePlan, Op, literal
 from .lines import Line, Names
 from .options import make_options
-from .record import Value
+from .record import Value, encoded
 from .render import TraceCmdRequest, counts_seconds, graph_bodies, trace_cmd_report
 from .writer import line_writer
 
@@ -241,7 +241,7 @@ class Shown:
 
     def value(self, name: str) -> Value:
         value = self.event[name]
-        return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
+        return encoded(value) if isinstance(value, str) else value
 
 
 def event_lines(recording: Recording, buffers: Sequence[str]) -> Callable[[Event], str]:

@@ -13,7 +13,7 @@ from . import tracecmd
 from .bodies import trace_cmd_texts
 from .columns import trace_cmd_columns
 from .lines import Line, Names
-from .record import LineRecord
+from .record import LineRecord, encoded
 from .render import TraceCmdRequest, counts_seconds, cpu_count, graph_bodies
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def on_clock(trace: Trace, request: TraceCmdRequest) -> tuple[Trace, tracecmd.Op
 
 def cpus_lines(recording: Recording) -> Iterator[bytes]:
     """How many CPUs each file's machine had."""
-    names = [os.path.basename(f.container.path).encode("utf-8", "surrogateescape") for f in recording.files]
+    names = [encoded(os.path.basename(f.container.path)) for f in recording.files]
     for name, file in zip(names, recording.files, strict=True):
         yield name.rjust(max(map(len, names))) + b": cpus=%d\n" % cpu_count(file)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from .calls import ENTRIES, EXIT, Call, CallReader, indentation, with_returns
 from .columns import LatencyColumns
 from .lineplan import Column, LinePlan, Op, line_printer, literal
-from .record import LineRecord
+from .record import LineRecord, encoded
 from .symbols import Spelling
 
 # trace-cmd takes "uptime" for nanoseconds too, and does not know "boot" (TC:extract_trace_clock)
@@ -70,8 +70,8 @@ def line_plan(options: Options, latency: LatencyColumns, *, buffers: Sequence[st
 
 def buffer_labels(names: Sequence[str]) -> tuple[bytes, ...]:
     """What stands before the lines of each buffer: blank for the top one."""
-    width = max(len(name.encode()) for name in names)
-    return tuple(b"%*s: " % (width, name.encode()) if name else b" " * (width + 2) for name in names)
+    width = max(len(encoded(name)) for name in names)
+    return tuple(b"%*s: " % (width, encoded(name)) if name else b" " * (width + 2) for name in names)
 
 
 def lost_line(record: LineRecord) -> bytes:

@@ -15,7 +15,7 @@ from ..recording import Recording
 from .bodies import EventTexts
 from .lineplan import Column, LinePlan, Op
 from .lines import Line, Names
-from .record import LineRecord
+from .record import LineRecord, encoded
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -91,7 +91,7 @@ def line_writer(
         plan.latency.flags,
         plan.latency.preempt,
         plan.labels,
-        [pair[1].encode() if pair is not None else b"" for _, pair in slots],
+        [encoded(pair[1]) if pair is not None else b"" for _, pair in slots],
         comm_table(names),
         tgid_table(names),
         [recording.common_place(n) or (0, 0) for n in ("common_pid", "common_flags", "common_preempt_count")],
