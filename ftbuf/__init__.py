@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .formats import Abi, EventFormat, Field
     from .raw import decode_mmap, decode_pages
     from .rewrite import Written, convert, split
-    from .scan import scan_trace
+    from .scan import from_dask, scan_trace
     from .table import Table
     from .trace import EventView, Trace, iterate, open, read_events
 
@@ -59,6 +59,7 @@ __all__ = [
     "convert",
     "decode_mmap",
     "decode_pages",
+    "from_dask",
     "iterate",
     "open",
     "read_events",
@@ -73,7 +74,7 @@ _HOMES = {
     "event": ["Event"],
     "formats": ["Abi", "EventFormat", "Field"],
     "raw": ["decode_mmap", "decode_pages"],
-    "scan": ["scan_trace"],
+    "scan": ["from_dask", "scan_trace"],
     "rewrite": ["Written", "convert", "split"],
     "table": ["Table"],
     "trace": ["EventView", "Trace", "iterate", "open", "read_events"],

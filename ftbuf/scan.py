@@ -1,21 +1,24 @@
-"""Recordings as a lazy frame of Polars: what a query does not need is not decoded."""
+"""Recordings as lazy frames, of Polars and Dask: what a query does not need is not decoded."""
 
 from __future__ import annotations
 
 import json
 import sys
 import warnings
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .arguments import check_ints, check_time
 from .errors import EventNotFoundError
-from .table import Table, require
+from .exports import Partition
+from .table import Encoded, Table, require
 from .trace import EventView, open
 
 if TYPE_CHECKING:
+    import dask.dataframe
+    import pandas
     import polars
 
 STEP = "64 MB"
@@ -77,6 +80,57 @@ def scan_trace(sources: Any, event: str, *, start: int | None = None, end: int |
                     return
 
     return plugins.register_io_source(read, schema=schema_of(views(chosen), event), is_pure=True)
+
+
+def from_dask(sources: Any, event: str, columns: Sequence[str] | None = None, *, target_bytes: int | str = 64 << 20,
+              errors: str = "raise") -> dask.dataframe.DataFrame:
+    """Events of one kind as a Dask DataFrame, of one recording after another: a partition for each stretch of time.
+
+    Parameters
+    ----------
+    sources : path, URL or bytes; or a list of them
+        Opened by the workers, which must reach them. A recording that has no such event has no rows.
+    event : str
+        "sched_switch", or "sched:sched_switch".
+    columns : list of str, optional
+        As in ``EventView.table``.
+    target_bytes : int or str
+        About so many bytes of a recording in each partition.
+    errors : {"raise", "warn", "skip"}
+        As in ``open``.
+
+    Returns
+    -------
+    dask.dataframe.DataFrame
+        In time order within each recording; strings are strings of pyarrow, as Dask has them.
+
+    Raises
+    ------
+    EventNotFoundError
+        None of the recordings has such an event.
+    """
+    frames = require("dask.dataframe", "dask")
+    parts = []
+    meta = None
+    for source in sources if isinstance(sources, (list, tuple)) else [sources]:
+        with open(source, errors=errors) as trace:
+            if event in trace:
+                meta = as_frame(trace[event].window(end=-(1 << 63)).table(columns)) if meta is None else meta
+                parts += trace.partitions(target_bytes)
+    if meta is None:
+        raise EventNotFoundError(f"no recording has an event named {event!r}")
+    return frames.from_map(partition_frame, parts, event=event, columns=columns, meta=meta)
+
+
+def partition_frame(part: Partition, event: str, columns: Sequence[str] | None) -> pandas.DataFrame:
+    return as_frame(part.table(event, columns))
+
+
+def as_frame(table: Table) -> pandas.DataFrame:
+    """With strings instead of categories, which would differ from partition to partition."""
+    frame = table.to_pandas()
+    names = [n for n in table.column_names if isinstance(table.column(n), Encoded)]
+    return frame.astype(dict.fromkeys(names, "string[pyarrow]"))
 
 
 def columns_needed(with_columns: list[str] | None, predicate: Any) -> list[str] | None:

@@ -20,7 +20,7 @@ PUBLIC = {
     "Event", "EventFormat", "EventNotFoundError", "EventView", "Field", "FilterError", "FormatError", "FtbufError",
     "MissingDependencyError", "Table", "Trace", "TruncatedError", "UnsupportedError", "decode_mmap", "decode_pages",
     "iterate", "open",
-    "read_events", "scan_trace", "Written", "convert", "split",
+    "read_events", "scan_trace", "from_dask", "Written", "convert", "split",
 }
 
 
@@ -72,6 +72,7 @@ SIGNATURES = {
     "read_events": "(source, event, columns=None, *, start=None, end=None, cpus=None, where=None, threads=None, "
                    "errors='raise')",
     "iterate": "(sources, event, columns=None, *, step_size='64 MB', errors='raise')",
+    "from_dask": "(sources, event, columns=None, *, target_bytes=64 << 20)",
     "scan_trace": "(sources, event, *, start=None, end=None, cpus=None)",
     "Trace.partitions": "(self, target_bytes=64 << 20)",
     "Trace.window": "(self, start=None, end=None, *, cpus=None, pids=None, buffer=None, where=None)",

@@ -152,3 +152,18 @@ def test_only_what_a_query_needs_is_decoded(trace, pl, monkeypatch):
     ((start, end), options), columns = asked
     assert (start, end, options["cpus"]) == (middle, None, {1})
     assert set(columns) == {"next_pid", "common_ts", "common_cpu"}
+
+
+def test_dask(trace):
+    """Not among what the tests need: run where Dask is installed."""
+    pytest.importorskip("dask.dataframe")
+    whole = trace["sched_switch"].to_pandas()
+    frame = ftbuf.from_dask([EXAMPLE, EXAMPLE], "sched_switch", target_bytes=1 << 12)
+    assert frame.npartitions > 2 and list(frame.columns) == list(whole.columns)
+    found = frame.compute(scheduler="threads")
+    assert found["common_ts"].tolist() == whole["common_ts"].tolist() * 2
+    assert found["next_comm"].tolist() == whole["next_comm"].tolist() * 2
+    some = ftbuf.from_dask(EXAMPLE, "sched_switch", ["next_comm"]).groupby("next_comm").size().compute(scheduler="threads")
+    assert some.sum() == len(whole)
+    with pytest.raises(ftbuf.EventNotFoundError):
+        ftbuf.from_dask(EXAMPLE, "nope")
