@@ -19,30 +19,43 @@ from hypothesis import strategies as st
 import ftbuf
 from ftbuf.analysis import wakeup, wakeup_latency
 from ftbuf.analysis.sched import SWITCH, WAKEUP, WAKING, task_states
-from ftbuf.analysis.wakeupmatch import NO_ROWS, Facts, Matcher, Rows
+from ftbuf.analysis.tables import table
+from ftbuf.analysis.wakeupmatch import Matcher
 from ftbuf.cli.main import main
 
 EXAMPLE = ROOT / "examples" / "sched.dat"
 WITH_SCHED = re.compile("sched|mixed|overwrite|gaps|lost|irq|clock-(counter|uptime|x86)|allevents")
-KINDS = {W: 0, OUT: 1, SLEPT: 2, IN: 3}
+NOBODY = 0  # pid of the idle task
 
 
-def as_rows(rows):
-    kinds, *columns = zip(*rows, strict=True) if rows else ((),) * 6
-    kinds = np.array([KINDS[k] for k in kinds], np.int8)
-    pid, *facts = (np.array(c, t) for c, t in zip(columns, ["i8", "i8", "i4", "i4", "i4"], strict=True))
-    return Rows(kinds, pid, np.arange(len(kinds)), Facts(*facts, np.zeros(len(kinds), np.int32)))
+def as_tables(rows):
+    """Wakeups and switches; a task that only leaves (comes) is followed by (comes after) the idle task."""
+    woken = [(ts, cpu, pid, number, other) for kind, pid, ts, cpu, number, other in rows if kind == W]
+    runs = [(ts, cpu, pid if kind != IN else NOBODY, int(kind == SLEPT), pid if kind == IN else NOBODY, number)
+            for kind, pid, ts, cpu, number, _ in rows if kind != W]
+    names = [other if kind == IN else 0 for kind, *_, other in rows if kind != W]
+    return (as_table(woken, common_ts="i8", common_cpu="u2", pid="i4", target_cpu="i4", common_pid="i4"),
+            as_table(runs, common_ts="i8", common_cpu="u2", prev_pid="i4", prev_state="i8", next_pid="i4", next_prio="i4"),
+            np.array(names, np.int32))
+
+
+def as_table(rows, **types):
+    columns = zip(*rows, strict=True) if rows else [()] * len(types)
+    return table({name: np.array(c, t) for (name, t), c in zip(types.items(), columns, strict=True)})
 
 
 def matched(steps):
     """What the matcher finds, in order of time; rows still waiting; wakeups of running tasks."""
-    matcher, found = Matcher(), []
+    matcher, found = Matcher(1), []
     for step in steps:
-        m = matcher.match(as_rows(step) if step else NO_ROWS)
-        found += zip(*(getattr(m, n).tolist() for n in (
-            "pid", "name", "woken", "ran", "cpu", "prio", "waker", "waker_cpu", "from_cpu", "repeated", "broken")), strict=True)
+        woken, runs, names = as_tables(step)
+        waits = matcher.match([woken], runs, names)
+        pids = matcher.pids(waits["task"]).tolist()
+        found += zip(pids, *(waits[n].tolist() for n in (
+            "name", "woken", "ran", "cpu", "prio", "waker", "waker_cpu", "from_cpu", "repeated")),
+            (waits["broken"] != 0).tolist(), strict=True)
     waiting = matcher.waiting()
-    rows = zip(waiting.pid.tolist(), waiting.facts.ts.tolist(), strict=True)
+    rows = zip(matcher.pids(waiting["task"]).tolist(), waiting["woken"].tolist(), strict=True)
     return sorted(found, key=lambda f: (f[3], f[0])), sorted(rows), matcher.running
 
 

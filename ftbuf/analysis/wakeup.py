@@ -16,10 +16,10 @@ from .gaps import Gaps
 from .sched import SWITCH, WAKEUP, WAKEUP_NEW, WAKING, occurs, one_buffer, require_events, sleep_mask
 from .stats import PERCENTILES, Keys, Samples, among_longest
 from .tables import rows_of, stacked, table
-from .wakeupmatch import Matcher, Matches, Rows, step_rows
+from .wakeupmatch import Matcher
 
 WORST = 20
-KEYS = {"task": "pid", "comm": "name", "cpu": "cpu", "prio": "prio"}  # of a row in the table: the column of Matches
+KEYS = {"task": "task", "comm": "name", "cpu": "cpu", "prio": "prio"}  # what a row of the table is -> the field of WAIT
 STEP = "16 MB"  # a step that fits the caches is faster than a larger one
 
 
@@ -108,15 +108,14 @@ def wakeup_latency(trace: Trace, *, by: str = "task", event: str | None = None, 
     trace = one_buffer(trace, [SWITCH])
     wakeups = chosen_events(trace, event)
     found = _Sums(by, cpus if cpus is None else check_ints("cpus", cpus), worst)
-    matcher = Matcher()
     view = trace[SWITCH]
+    matcher = Matcher(sleep_mask(view.format))
     names = [trace[name].key for name in wakeups]
-    asleep = sleep_mask(view.format)
     for step, lost in trace.steps([*names, view.key], _columns(trace, [*wakeups, SWITCH]), step_size=STEP):
         found.gaps.add(lost["before"], lost["after"])  # a task may have run on any CPU
         switches = step[view.key]
-        numbers = found.know(matcher.keys, switches)
-        found.add(matcher.match(step_rows([step[n] for n in names], switches, numbers, asleep)))
+        numbers = found.know(matcher.tasks, switches)
+        found.add(matcher, matcher.match([step[n] for n in names], switches, numbers))
     return found.result(trace, wakeups[0] if wakeups else WAKING, matcher, percentiles)
 
 
@@ -172,18 +171,20 @@ class _Sums:
         numbers = np.array([self.names.setdefault(name, len(self.names)) for name in comms.strings], np.int32)
         return numbers[comms.codes] if len(numbers) else comms.codes
 
-    def add(self, found: Matches) -> None:
+    def add(self, matcher: Matcher, found: np.ndarray) -> None:
         if self.cpus is not None:
-            found = found.taken(np.isin(found.cpu, self.cpus))
-        lost = found.broken | self.gaps.touch(found.woken, found.ran)
-        groups = self.keys.groups(getattr(found, KEYS[self.by]))
+            found = found[np.isin(found["cpu"], self.cpus)]
+        groups = self.keys.groups(found[KEYS[self.by]])
+        lost = (found["broken"] != 0) | self.gaps.touch(found["woken"], found["ran"])
         self.count("lost", groups[lost])
-        whole, groups = found.taken(~lost), groups[~lost]
-        self.samples.add(groups, whole.ran - whole.woken)
+        if lost.any():
+            found, groups = found[~lost], groups[~lost]
+        latency = np.maximum(found["ran"] - found["woken"], 0)
+        self.samples.add(groups, latency)
         self.samples.grow(len(self.keys))
-        self.count("migrated", groups[(whole.from_cpu >= 0) & (whole.from_cpu != whole.cpu)])
-        self.count("repeated", groups, whole.repeated)
-        self.keep_worst(whole)
+        self.count("migrated", groups[(found["from_cpu"] >= 0) & (found["from_cpu"] != found["cpu"])])
+        self.count("repeated", groups, found["repeated"])
+        self.keep_worst(matcher, found, latency)
 
     def count(self, name: str, groups: np.ndarray, by: Any = 1) -> None:
         old = self.counts.get(name, np.zeros(0, np.int64))
@@ -192,13 +193,12 @@ class _Sums:
         np.add.at(new, groups, by)
         self.counts[name] = new
 
-    def keep_worst(self, found: Matches) -> None:
-        latency = np.maximum(found.ran - found.woken, 0)
+    def keep_worst(self, matcher: Matcher, found: np.ndarray, latency: np.ndarray) -> None:
         rows = among_longest(latency, self.most, self.least)
-        found, latency = found.taken(rows), latency[rows]
-        new = table({"latency": latency, "woken_at": found.woken, "ran_at": found.ran, "pid": found.pid,
-                     "name": found.name, "prio": found.prio, "cpu": found.cpu, "waker_pid": found.waker,
-                     "waker_cpu": found.waker_cpu, "from_cpu": found.from_cpu})
+        found = found[rows]
+        new = table({"latency": latency[rows], "woken_at": found["woken"], "ran_at": found["ran"],
+                     "pid": matcher.pids(found["task"]), "name": found["name"], "prio": found["prio"], "cpu": found["cpu"],
+                     "waker_pid": found["waker"], "waker_cpu": found["waker_cpu"], "from_cpu": found["from_cpu"]})
         both = new if self.worst is None else stacked([self.worst, new])
         order = np.lexsort((both["woken_at"], -both["latency"]))
         self.worst = rows_of(both, order[: self.most])
@@ -209,14 +209,15 @@ class _Sums:
 
     def result(self, trace: Trace, event: str, matcher: Matcher, percentiles: Sequence[float]) -> WakeupLatency:
         if self.worst is None:
-            self.add(Matches.none())
-        return WakeupLatency(self.by, event, self.table(trace, percentiles), self.worst_table(),
-                             self.open(trace, matcher.waiting()), matcher.running)
+            self.add(matcher, matcher.waiting()[:0])
+        return WakeupLatency(self.by, event, self.table(trace, matcher, percentiles), self.worst_table(),
+                             self.open(trace, matcher), matcher.running)
 
-    def table(self, trace: Trace, percentiles: Sequence[float]) -> Table:
+    def table(self, trace: Trace, matcher: Matcher, percentiles: Sequence[float]) -> Table:
         samples, keys = self.samples, self.keys.values
         columns: dict[str, Any]
         if self.by == "task":
+            keys = matcher.pids(keys)
             pids = keys.tolist()
             prios = np.array([self.prios.get(pid, 0) for pid in pids], np.int64)
             columns = {"pid": keys.astype(np.int64), "comm": self.comms_of(trace, pids), "prio": prios}
@@ -242,13 +243,13 @@ class _Sums:
         columns["comm"] = self.named(worst["name"])
         return Table([columns], WORST_COLUMNS)
 
-    def open(self, trace: Trace, waiting: Rows) -> Table:
-        end = trace.end
-        pid, woken = waiting.pid, waiting.facts
-        found = table({"pid": pid, "comm": self.comms_of(trace, pid.tolist()), "woken_at": woken.ts,
-                       "waited": (end if end is not None else 0) - woken.ts, "waker_pid": woken.other,
-                       "waker_cpu": woken.cpu})
-        return rows_of(found, np.lexsort((pid, woken.ts)))
+    def open(self, trace: Trace, matcher: Matcher) -> Table:
+        end, waits = trace.end, matcher.waiting()
+        pid = matcher.pids(waits["task"])
+        found = table({"pid": pid, "comm": self.comms_of(trace, pid.tolist()), "woken_at": waits["woken"],
+                       "waited": (end if end is not None else 0) - waits["woken"], "waker_pid": waits["waker"],
+                       "waker_cpu": waits["waker_cpu"]})
+        return rows_of(found, np.lexsort((pid, waits["woken"])))
 
 
 def next_comms(switches: Table) -> Encoded:
