@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ftbuf
+from ftbuf import _core
 from ftbuf.analysis import wakeup, wakeup_latency
 from ftbuf.analysis.sched import SWITCH, WAKEUP, WAKING, task_states
 from ftbuf.analysis.tables import table
@@ -261,3 +262,33 @@ def test_what_it_cannot_do(capsys, recordings):
 def test_nothing_to_tell(capsys):
     status, out = called(capsys, EXAMPLE, "--end", "1")
     assert (status, out.splitlines()[1:]) == (0, ["none: no switch to a task follows a record of sched:sched_waking"])
+
+
+# ---- the core ----
+
+
+def arrays(n=1, **values):
+    types = {"ts": "i8", "cpu": "u2", "task": "i4", "from_cpu": "i4", "waker": "i4"}
+    return [np.full(n, values.get(name, 0), t) for name, t in types.items()]
+
+
+def switches(n=1, **values):
+    types = {"ts": "i8", "cpu": "u2", "prev": "i4", "asleep": "u1", "next": "i4", "prio": "i4", "name": "i4"}
+    return [np.full(n, values.get(name, 0), t) for name, t in types.items()]
+
+
+@pytest.mark.parametrize("number", [-1, 1, 7, (1 << 31) - 1, -(1 << 31)])
+def test_a_number_that_no_task_has(number):
+    core = _core.Wakeups()
+    assert len(core.step(1, arrays(task=number), switches(prev=number, next=number))) == 0
+    assert len(core.open()) == core.running == 0
+
+
+def test_arrays_that_do_not_fit():
+    core = _core.Wakeups()
+    for woken, runs in (([*arrays()[:4], np.zeros(2, "i4")], switches()), (arrays(), [*switches()[:6], np.zeros(1, "i8")])):
+        with pytest.raises(ValueError, match="numbers of 4 bytes"):
+            core.step(1, woken, runs)
+    with pytest.raises(MemoryError):
+        core.step((1 << 63) - 1, arrays(), switches())
+    assert len(core.step(0, arrays(0), switches(0))) == 0

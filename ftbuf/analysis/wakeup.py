@@ -183,7 +183,8 @@ class _Sums:
         self.samples.add(groups, latency)
         self.samples.grow(len(self.keys))
         self.count("migrated", groups[(found["from_cpu"] >= 0) & (found["from_cpu"] != found["cpu"])])
-        self.count("repeated", groups, found["repeated"])
+        again = np.flatnonzero(found["repeated"])
+        self.count("repeated", groups[again], found["repeated"][again])
         self.keep_worst(matcher, found, latency)
 
     def count(self, name: str, groups: np.ndarray, by: Any = 1) -> None:
