@@ -269,46 +269,61 @@ FTB_ALWAYS_INLINE void put(ftb_batch *out, uint32_t n, uint64_t ts, const uint8_
 }
 
 /* Short data records of today's header with a u16 id: as many as follow one another. Stops before any other record, before one
- * that does not fit, and when the batch is full. Unwanted records are overwritten by the next: no branch. */
-FTB_ALWAYS_INLINE void walk_short(ftb_stream *s, const ftb_select *select, ftb_batch *out, int big)
+ * that does not fit, and when the batch is full. Unwanted records are overwritten by the next: no branch.
+ *
+ * `guess`: that a record is as long as the last one lets the CPU go on before this header is loaded; where lengths vary, wrong
+ * guesses cost more than waiting does. */
+FTB_ALWAYS_INLINE void walk_short(ftb_stream *s, const ftb_select *select, ftb_batch *out, int big, int guess)
 {
     const uint16_t *slot_of = select->slot_of;
-    const uint32_t type_offset = s->abi->type_offset;
+    const uint32_t type_offset = s->abi->type_offset, from = out->n;
     const uint8_t *p = s->cur;
     size_t left = (size_t)(s->end - p), total = EXTENDED; /* the shortest */
-    uint64_t ts = s->ts, events = 0;
-    uint32_t n = out->n, usual = UINT32_MAX; /* no type */
+    uint64_t ts = s->ts, events = 0, changes = 0;
+    uint32_t n = from, usual = UINT32_MAX; /* no type */
     uint64_t meta = 0; /* of a usual record, in slot 0 */
 
     while (n < FTB_BATCH && left >= total) {
         __builtin_prefetch(p + PREFETCH, 0, 1);
         uint32_t word = ftb_load32(p, big), type = header_type(word, big);
-        /* Guessing that a record is as long as the last one lets the CPU go on before this header is loaded. */
-        if (type != usual) {
+        if (!guess || type != usual) {
             if (type - 1 >= TYPE_LEN_MAX_SHORT)
                 break;
+            changes += type != usual;
             usual = type;
             total = HEADER + 4 * (size_t)type;
             meta = ftb_meta(4 * type, 0, (uint16_t)s->index);
             if (total > left)
                 break;
         }
-        __asm__("" : "+r"(total));
+        if (guess)
+            __asm__("" : "+r"(total));
         ts += header_delta(word, big);
         uint16_t slot = slot_of[ftb_load16(p + HEADER + type_offset, big)];
         put(out, n, ts, p + HEADER, meta | (uint64_t)slot << 16);
         n += slot != FTB_NO_SLOT;
         p += total;
         left -= total;
+        total = guess ? total : EXTENDED;
         events++;
     }
     s->cur = p;
     s->ts = ts;
     s->data_ts = events > 0 ? ts : s->data_ts;
     s->events += events;
-    const uint32_t from = out->n;
+    s->varied = changes * 8 > events;
     out->n = n;
     ftb_note_differences(out, from);
+}
+
+static void walk_run(ftb_stream *s, const ftb_select *select, ftb_batch *out)
+{
+    if (s->abi->big_endian)
+        walk_short(s, select, out, 1, 0);
+    else if (s->varied)
+        walk_short(s, select, out, 0, 0);
+    else
+        walk_short(s, select, out, 0, 1);
 }
 
 int ftb_next_record(ftb_stream *s, ftb_record *r, int *ends_page)
@@ -363,10 +378,8 @@ static int walk_page(ftb_stream *s, const ftb_select *select, ftb_batch *out, ft
     if (fast && !s->lost_pending)
         ftb_walk_alike(s, select, out);
     while (out->n < FTB_BATCH) {
-        if (fast && !s->lost_pending && abi->big_endian)
-            walk_short(s, select, out, 1);
-        else if (fast && !s->lost_pending)
-            walk_short(s, select, out, 0);
+        if (fast && !s->lost_pending)
+            walk_run(s, select, out);
         if (out->n == FTB_BATCH)
             break;
         int ends_page;

@@ -226,6 +226,7 @@ typedef struct {
     uint64_t ts;      /* raw, running */
     uint64_t data_ts; /* raw, of the last data record */
     uint8_t in_page, clipped, lost_pending, backwards;
+    uint8_t varied; /* the last records were of various lengths */
     int64_t last_ts; /* corrected, of the last data record; INT64_MIN before the first */
     /* what was seen */
     uint64_t pages, events, paddings, time_extends, time_stamps, missed_pages;
