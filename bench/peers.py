@@ -19,7 +19,8 @@ from typing import Any
 import ftbuf
 
 from .grow import grow
-from .measure import once
+
+PIPED = 200_000  # lines that scripts turn into a DataFrame: all would not fit into memory
 
 
 def run_command(command: list[str], output: Path) -> dict[str, float]:
@@ -37,24 +38,46 @@ def count_lines(path: Path) -> int:
         return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
 
 
-def arrays(path: Path) -> None:
-    """Every event's every column, open included."""
+def arrays(path: Path) -> dict[str, float]:
+    """Every event's every column, open included: least seconds of wall time with all threads, and of CPU time."""
+    wall, cpu = [], []
+    for _ in range(5):
+        started, used = time.perf_counter(), time.process_time()
+        with ftbuf.open(path) as trace:
+            trace.tables()
+        wall.append(time.perf_counter() - started)
+        cpu.append(time.process_time() - used)
+    return {"wall": min(wall), "cpu": min(cpu)}
+
+
+def raw_and_pandas(peer: str, path: Path, folder: Path, lines: int) -> dict[str, Any]:
+    """trace-cmd without plugins and formats, and what scripts do with its text: both beside every column as a DataFrame."""
+    start = time.process_time()
     with ftbuf.open(path) as trace:
-        trace.tables(threads=1)
+        for table in trace.tables(threads=1).values():
+            table.to_pandas()
+    frames = time.process_time() - start
+    raw = run_command([peer, "report", "-N", "-R", str(path)], folder / "raw")
+    script = Path(__file__).with_name("pandas_pipe.py")
+    pipe = f"{peer} report {path} 2>/dev/null | head -n {PIPED} | {sys.executable} {script}"
+    piped = run_command(["sh", "-c", pipe], folder / "piped")
+    return {"report -N -R / arrays": raw["cpu"] / frames, "pipe into pandas us/line": piped["cpu"] / min(PIPED, lines) * 1e6,
+            "to_pandas us/row": frames / lines * 1e6}
 
 
 def compare(path: Path, folder: Path) -> dict[str, Any]:
     ours = run_command([sys.executable, "-m", "ftbuf", "report", str(path)], folder / "ours")
     lines = count_lines(folder / "ours")
-    decoded = min(once(lambda: arrays(path)) for _ in range(3))
+    decoded = arrays(path)
     row = {"file": path.name, "MB": path.stat().st_size / 1e6, "lines": lines, "report cpu s": ours["cpu"],
-           "report us/line": ours["cpu"] / lines * 1e6, "peak MB": ours["MB"], "arrays s": decoded}
+           "report us/line": ours["cpu"] / lines * 1e6, "peak MB": ours["MB"], "arrays s": decoded["wall"]}
     peer = shutil.which("trace-cmd")
     if peer is not None:
+        row |= raw_and_pandas(peer, path, folder, lines)
         theirs = run_command([peer, "report", str(path)], folder / "theirs")
         same = count_lines(folder / "theirs") == lines
         row |= {"trace-cmd cpu s": theirs["cpu"], "cpu ratio": theirs["cpu"] / ours["cpu"], "same lines": same,
-                "arrays cpu ratio": theirs["cpu"] / decoded}
+                "arrays cpu ratio": theirs["cpu"] / decoded["cpu"], "arrays wall ratio": theirs["wall"] / decoded["wall"]}
     return row
 
 
