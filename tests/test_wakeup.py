@@ -123,6 +123,13 @@ def check(trace, event=None, **options):
             assert exact <= got["p90"] <= exact * (1 + 1 / 128)
         assert got["repeated"] == sum(w.repeated for w in whole)
         assert got["migrated"] == sum(w.from_cpu not in (-1, w.cpu) for w in whole)
+    histogram = result.histogram
+    assert histogram.column_names == ["pid", "low", "high", "count"]
+    for pid in sorted(by_task):
+        times = [max(w.ran - w.woken, 0) for w in by_task[pid] if not w.is_lost]
+        own = [histogram[n][histogram["pid"] == pid].tolist() for n in ("low", "high", "count")]
+        assert [(low, n) for low, high, n in zip(*own, strict=True) if n != sum(low <= t <= high for t in times)] == []
+        assert sum(own[2]) == len(times)
     listed = sorted((max(w.ran - w.woken, 0), w.pid, w.comm, w.woken, w.cpu, w.waker) for w in found if not w.is_lost)
     worst = result.worst
     assert sorted(zip(*(worst[n].tolist() for n in ("latency", "pid", "comm", "woken_at", "cpu", "waker_pid")),
@@ -244,6 +251,10 @@ def test_the_command(capsys):
     assert sum(row["count"] for row in found["table"]) == result.table["count"].sum()
     status, out = called(capsys, EXAMPLE, "--json", "--cpu", "1", "--start", "+0.01")
     assert {row["cpu"] for row in json.loads(out)["worst"]} == {1}
+    status, out = called(capsys, EXAMPLE, "--histogram", "-n", "0")
+    bars = [line.split() for line in out.split("From, to (us), how often\n")[1].splitlines()]
+    assert sum(int(count) for _, _, count, _ in bars) == result.table["count"].sum()
+    assert max(len(bar) for *_, bar in bars) == 50
 
 
 def test_two_recordings(capsys, recordings):

@@ -15,7 +15,7 @@ from .columns import Columns
 from .gaps import CpuGaps
 from .sched import one_buffer, require_events
 from .stats import PERCENTILES, Keys, Samples, among_longest
-from .tables import rows_of, stacked, table
+from .tables import histogram_table, rows_of, table
 
 EVENTS = {"irq": ("preemptirq:irq_disable", "preemptirq:irq_enable"),
           "preempt": ("preemptirq:preempt_disable", "preemptirq:preempt_enable")}
@@ -231,19 +231,9 @@ class _Sums:
         order = np.argsort(keys) if self.by == "cpu" else np.argsort(-samples.total, kind="stable")
         summed = table({**heading, "count": samples.count, "min": samples.least, "mean": samples.mean, "max": samples.max,
                         "total": samples.total, **samples.percentiles(percentiles), "lost": lost})
-        return CriticalSections(kind, self.by, rows_of(summed, order), self.histogram(heading, samples, order),
+        return CriticalSections(kind, self.by, rows_of(summed, order), histogram_table(table(heading), samples, order),
                                 self.worst_table(trace, names), open_table(trace, names, pairer.open), pairer.repeated,
                                 pairer.unbegun)
-
-    def histogram(self, heading: dict[str, Any], samples: Samples, order: np.ndarray) -> Table:
-        (name, values), = heading.items()
-        parts = []
-        for group in order.tolist():
-            low, high, count = samples.histogram(group)
-            parts.append(table({name: np.repeat(values[group : group + 1], len(low)), "low": low, "high": high,
-                                "count": count}))
-        none = np.zeros(0, np.int64)
-        return stacked([table({name: values[:0], "low": none, "high": none, "count": none}), *parts])
 
     def worst_table(self, trace: Trace, names: Callers) -> Table:
         w = self.worst

@@ -197,13 +197,20 @@ class Samples:
 
         ``fineness``: 0 for one bucket between a power of two and the next, 1 for two, ... up to FINENESS.
         """
+        groups, *rest = self.histograms(fineness=fineness, together=group is None)
+        low, high, count = (column[groups == (group or 0)] for column in rest)
+        return low, high, count
+
+    def histograms(self, *, fineness: int = 0, together: bool = False
+                   ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Group, low end, high end and count of each bucket, by group; all groups as group 0 if ``together``."""
         self._settle()
-        chosen = slice(None) if group is None else self._cells // _BUCKETS == group
-        buckets, counts = self._cells[chosen] % _BUCKETS, self._counts[chosen]
-        coarse, places = np.unique(buckets_of(bucket_bounds(buckets)[0], fineness), return_inverse=True)
-        summed = np.zeros(len(coarse), np.int64)
-        np.add.at(summed, places, counts)
-        return (*bucket_bounds(coarse, fineness), summed)
+        groups, buckets = np.divmod(self._cells, _BUCKETS)
+        coarse = buckets_of(bucket_bounds(buckets)[0], fineness) + (0 if together else groups * np.int64(_BUCKETS))
+        cells, places = np.unique(coarse, return_inverse=True)
+        counts = np.zeros(len(cells), np.int64)
+        np.add.at(counts, places, self._counts)
+        return (cells // _BUCKETS, *bucket_bounds(cells % _BUCKETS, fineness), counts)
 
 
 def among_longest(values: np.ndarray, most: int, least: int = 0) -> np.ndarray:

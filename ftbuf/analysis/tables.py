@@ -9,6 +9,7 @@ import numpy as np
 
 from ..survey import encoded
 from ..table import ColumnData, Encoded, Lists, Plain, Table, as_objects
+from .stats import Samples
 
 COLUMN_KINDS = (Plain, Encoded, Lists)
 
@@ -76,6 +77,17 @@ def stacked(tables: Sequence[Table]) -> Table:
         return tables[0]
     names = tables[0].column_names
     return Table([{name: part.column(name) for name in names} for part in tables], names)
+
+
+def histogram_table(headings: Table, samples: Samples, order: np.ndarray) -> Table:
+    """Histograms of groups, one row a bucket: what a group's row in ``headings`` has, ``low``, ``high`` and ``count``."""
+    groups, low, high, count = samples.histograms()
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    rows = np.argsort(place[groups], kind="stable")
+    of_rows = rows_of(headings, groups[rows])
+    return table({**{name: of_rows.column(name) for name in of_rows}, "low": low[rows], "high": high[rows],
+                  "count": count[rows]})
 
 
 def beside(a: Table, b: Table, key: str, columns: Sequence[str], counts: Sequence[str] = ("count",)) -> Table:

@@ -15,11 +15,12 @@ from ..trace import Trace
 from .gaps import Gaps
 from .sched import SWITCH, WAKEUP, WAKEUP_NEW, WAKING, occurs, one_buffer, require_events, sleep_mask
 from .stats import PERCENTILES, Keys, Samples, among_longest
-from .tables import rows_of, stacked, table
+from .tables import histogram_table, rows_of, stacked, table
 from .wakeupmatch import Matcher
 
 WORST = 20
-KEYS = {"task": "task", "comm": "name", "cpu": "cpu", "prio": "prio"}  # what a row of the table is -> the field of WAIT
+# What a row of the table is -> its first column, and the field of WAIT that it is found by.
+KEYS = {"task": ("pid", "task"), "comm": ("comm", "name"), "cpu": ("cpu", "cpu"), "prio": ("prio", "prio")}
 STEP = "16 MB"  # a step that fits the caches is faster than a larger one
 
 
@@ -38,6 +39,9 @@ class WakeupLatency:
         else ``comm``, ``cpu`` or ``prio`` alone; ``count``, ``min``, ``last``, ``mean``, ``max`` and percentiles of the latencies;
         ``migrated``: ran on another CPU than the one that it was last on; ``repeated``: woken again before it ran;
         ``lost``: latencies that are not counted, because records were lost inside. Tasks and names: most time first.
+    histogram : Table
+        ``pid`` (``comm``, ``cpu``, ``prio``), ``low``, ``high`` (inclusive) and ``count``: from each power of two to the
+        next.
     worst : Table
         The longest latencies: ``latency``, ``woken_at``, ``ran_at``, ``pid``, ``comm``, ``prio``, ``cpu`` (it ran on),
         ``waker_pid``, ``waker_cpu``, ``from_cpu`` (-1: not known).
@@ -51,6 +55,7 @@ class WakeupLatency:
     by: str
     event: str
     table: Table
+    histogram: Table
     worst: Table
     open: Table
     running: int
@@ -174,7 +179,7 @@ class _Sums:
     def add(self, matcher: Matcher, found: np.ndarray) -> None:
         if self.cpus is not None:
             found = found[np.isin(found["cpu"], self.cpus)]
-        groups = self.keys.groups(found[KEYS[self.by]])
+        groups = self.keys.groups(found[KEYS[self.by][1]])
         lost = (found["broken"] != 0) | self.gaps.touch(found["woken"], found["ran"])
         self.count("lost", groups[lost])
         if lost.any():
@@ -211,26 +216,24 @@ class _Sums:
     def result(self, trace: Trace, event: str, matcher: Matcher, percentiles: Sequence[float]) -> WakeupLatency:
         if self.worst is None:
             self.add(matcher, matcher.waiting()[:0])
-        return WakeupLatency(self.by, event, self.table(trace, matcher, percentiles), self.worst_table(),
-                             self.open(trace, matcher), matcher.running)
-
-    def table(self, trace: Trace, matcher: Matcher, percentiles: Sequence[float]) -> Table:
         samples, keys = self.samples, self.keys.values
-        columns: dict[str, Any]
+        keys = matcher.pids(keys) if self.by == "task" else keys
+        heading = {"comm": self.named(keys)} if self.by == "comm" else {KEYS[self.by][0]: keys.astype(np.int64)}
+        order = np.lexsort((keys, -samples.total)) if self.by in ("task", "comm") else np.argsort(keys)
+        summed = rows_of(self.table(trace, heading, percentiles), order)
+        return WakeupLatency(self.by, event, summed, histogram_table(table(heading), samples, order),
+                             self.worst_table(), self.open(trace, matcher), matcher.running)
+
+    def table(self, trace: Trace, heading: dict[str, Any], percentiles: Sequence[float]) -> Table:
+        samples, columns = self.samples, dict(heading)
         if self.by == "task":
-            keys = matcher.pids(keys)
-            pids = keys.tolist()
-            prios = np.array([self.prios.get(pid, 0) for pid in pids], np.int64)
-            columns = {"pid": keys.astype(np.int64), "comm": self.comms_of(trace, pids), "prio": prios}
-        elif self.by == "comm":
-            columns = {"comm": self.named(keys)}
-        else:
-            columns = {self.by: keys.astype(np.int64)}
+            pids = heading["pid"].tolist()
+            columns["comm"] = self.comms_of(trace, pids)
+            columns["prio"] = np.array([self.prios.get(pid, 0) for pid in pids], np.int64)
         columns |= {"count": samples.count, "min": samples.least, "last": samples.last, "mean": samples.mean,
                     "max": samples.max, **samples.percentiles(percentiles)}
         columns |= {name: self.counts.get(name, np.zeros(0, np.int64)) for name in ("migrated", "repeated", "lost")}
-        order = np.lexsort((keys, -samples.total)) if self.by in ("task", "comm") else np.argsort(keys)
-        return rows_of(table(columns), order)
+        return table(columns)
 
     def named(self, numbers: np.ndarray) -> Encoded:
         return Encoded(numbers.astype(np.int32), list(self.names))

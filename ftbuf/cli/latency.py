@@ -19,7 +19,7 @@ from ..analysis import (
 from ..analysis.tables import beside
 from ..trace import Trace
 from .common import opened
-from .latencytext import TITLES, section_lines, wakeup_lines
+from .latencytext import TITLES, histogram_lines, section_lines, wakeup_lines
 from .report import write_kernel_text
 from .tables import Clock, Column, clock_of, print_json, print_lines, table_lines
 from .windows import add_cpu_argument, add_time_arguments, cpus, times
@@ -43,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "function that switched off (default of irq and preempt)")
     parser.add_argument("-e", "--event", help="wakeup: take wakeups from this event: sched_waking (default), sched_wakeup")
     parser.add_argument("-n", "--worst", type=int, default=10, metavar="N", help="list the N longest (default: 10)")
+    parser.add_argument("--histogram", action="store_true", help="also how often each latency was, by powers of two")
     parser.add_argument("--json", action="store_true", help="one JSON object; times in ns")
     add_time_arguments(parser)
     add_cpu_argument(parser)
@@ -102,6 +103,8 @@ def show(found: Measured, options: argparse.Namespace) -> None:
         print_json(fields(found.result))
     else:
         print_lines(lines(found))
+        if options.histogram and found.result.table.num_rows:
+            print_lines(histogram_lines(found.result.histogram, found.clock))
 
 
 def lines(found: Measured) -> Iterator[str]:

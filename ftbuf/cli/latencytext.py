@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from ..analysis import CriticalSections, WakeupLatency
 from ..table import Table
 from .tables import Clock, Column, table_lines
@@ -11,6 +13,7 @@ from .tables import Clock, Column, table_lines
 TIMES = ("min", "last", "mean", "max", "total")
 TITLES = {"last": "act", "mean": "avg"}  # as cyclictest calls them
 OFTEN_ZERO = ("migrated", "repeated", "lost")
+BAR = 50  # characters of the longest bar
 AT_END = 10  # of what is open at the end, so many are listed
 
 
@@ -59,6 +62,21 @@ def some_lines(table: Table, clock: Clock, none: str) -> Iterator[str]:
         yield from table_lines(table, shown(table, clock))
     else:
         yield none
+
+
+def histogram_lines(table: Table, clock: Clock) -> Iterator[str]:
+    """All rows of a histogram together, with a bar for each bucket."""
+    lows, places = np.unique(table["low"], return_inverse=True)
+    counts = np.bincount(places, weights=table["count"]).astype(np.int64)
+    highs = np.zeros(len(lows), np.int64)
+    highs[places] = table["high"]
+    yield f"\nFrom, to ({clock.unit}), how often"
+    most = int(counts.max(initial=1))
+    rows = [(clock.duration(low), clock.duration(high + 1), count)
+            for low, high, count in zip(lows.tolist(), highs.tolist(), counts.tolist(), strict=True)]
+    width = max((len(text) for row in rows for text in row[:2]), default=0)
+    for low, high, count in rows:
+        yield f"{low:>{width}}  {high:>{width}}  {count:>9}  {'#' * -(-BAR * count // most)}"
 
 
 def lost_lines(table: Table, what: str) -> Iterator[str]:
