@@ -16,6 +16,9 @@ typedef struct {
     uint32_t slot;
     uint32_t buffer;
     uint32_t stream;
+    const ftb_program *body;
+    const uint8_t *body_data; /* what the body is about: the record, or the return of a call */
+    uint32_t body_len;
     int32_t pid;
     uint64_t ts;
     uint8_t flags, preempt;
@@ -257,6 +260,9 @@ static line line_of(const ftb_line_plan *plan, ftb_line_state *state, ftb_text_c
     const ftb_stream *s = &streams[stream];
     line l = {.plan = plan, .state = state, .context = context, .data = b->data[k], .len = ftb_len(b, k),
               .slot = ftb_slot(b, k), .buffer = s->buffer, .stream = stream, .ts = (uint64_t)b->ts[k]};
+    l.body = plan->bodies[l.slot];
+    l.body_data = l.data;
+    l.body_len = l.len;
     l.pid = (int32_t)common(plan, plan->pid, l.data, l.len);
     l.flags = (uint8_t)common(plan, plan->common_flags, l.data, l.len);
     l.preempt = (uint8_t)common(plan, plan->preempt_count, l.data, l.len);
@@ -316,7 +322,7 @@ static int put_line(const line *l, ftb_text *out)
     for (uint32_t i = 0; i < plan->n_columns && status == FTB_OK; i++) {
         i = put_columns(l, i, out);
         if (i < plan->n_columns)
-            status = ftb_render_body(plan->bodies[l->slot], l->context, l->data, l->len, out);
+            status = ftb_render_body(l->body, l->context, l->body_data, l->body_len, out);
     }
     if (status == FTB_OK && out->status == FTB_OK && (plan->max_line == 0 || out->len - before <= plan->max_line))
         return 1;
@@ -324,18 +330,59 @@ static int put_line(const line *l, ftb_text *out)
     return 0;
 }
 
+/* ---- calls that are drawn ---- */
+
+enum leaf { IS_ALONE, IS_LEAF, IS_NOT_KNOWN };
+
+static int is_there(ftb_place place, uint32_t len)
+{
+    return place.width != 0 && len >= place.width && len - place.width >= place.offset;
+}
+
+static int same(const ftb_line_plan *plan, const ftb_batch *b, uint32_t k, ftb_place at, ftb_place at_next)
+{
+    return common(plan, at, b->data[k], ftb_len(b, k)) == common(plan, at_next, b->data[k + 1], ftb_len(b, k + 1));
+}
+
+/* Whether the record after a call is its return. */
+static enum leaf leaf_of(const ftb_line_plan *plan, const ftb_line_state *state, const ftb_batch *b, uint32_t k)
+{
+    const ftb_line_call *call = plan->calls != NULL ? &plan->calls[ftb_slot(b, k)] : NULL;
+    if (call == NULL || call->kind != FTB_LINE_CALL)
+        return IS_ALONE;
+    if (k + 1 >= b->n || ftb_slot(b, k + 1) >= plan->n_slots)
+        return IS_NOT_KNOWN;
+    const ftb_line_call *next = &plan->calls[ftb_slot(b, k + 1)];
+    if (next->kind != FTB_LINE_RETURN)
+        return IS_ALONE;
+    if (!is_there(call->func, ftb_len(b, k)) || !is_there(next->func, ftb_len(b, k + 1)))
+        return IS_NOT_KNOWN;
+    if (!same(plan, b, k, call->func, next->func) || !same(plan, b, k, plan->pid, plan->pid))
+        return IS_ALONE;
+    if (next->leaf == NULL || !is_for_this_loop(plan, state, b, k + 1) || !same(plan, b, k, call->depth, next->depth))
+        return IS_NOT_KNOWN;
+    return IS_LEAF;
+}
+
 uint32_t ftb_render_lines(const ftb_line_plan *plan, ftb_line_state *state, ftb_text_context *context, const ftb_stream *streams,
                           const ftb_batch *batch, uint32_t from, size_t enough, ftb_text *out)
 {
     uint32_t k = from;
-    for (; k < batch->n && out->len < enough; k++) {
-        if (!is_for_this_loop(plan, state, batch, k))
+    while (k < batch->n && out->len < enough) {
+        enum leaf leaf = is_for_this_loop(plan, state, batch, k) ? leaf_of(plan, state, batch, k) : IS_NOT_KNOWN;
+        if (leaf == IS_NOT_KNOWN)
             break;
         line l = line_of(plan, state, context, streams, batch, k);
+        if (leaf == IS_LEAF) {
+            l.body = plan->calls[ftb_slot(batch, k + 1)].leaf;
+            l.body_data = batch->data[k + 1];
+            l.body_len = ftb_len(batch, k + 1);
+        }
         if (l.pid < 0 || !put_line(&l, out)) /* tasks that are none have names of their own */
             break;
         state->previous = batch->ts[k];
         state->index++;
+        k += leaf == IS_LEAF ? 2 : 1;
     }
     return k;
 }

@@ -57,6 +57,15 @@ typedef struct ftb_place {
     uint32_t offset, width;
 } ftb_place;
 
+/* What the records of a slot are to a drawn graph of calls. */
+enum ftb_line_call_kind { FTB_LINE_NO_CALL, FTB_LINE_CALL, FTB_LINE_RETURN };
+
+typedef struct ftb_line_call {
+    uint32_t kind;
+    ftb_place func, depth;
+    const ftb_program *leaf; /* of returns: the body of a call and its return in one line, out of the return */
+} ftb_line_call;
+
 typedef struct ftb_line_plan {
     const ftb_line_column *columns;
     uint32_t n_columns;
@@ -70,6 +79,7 @@ typedef struct ftb_line_plan {
     const int32_t *tgid_of_pid; /* 0: not known */
     uint32_t n_labels, n_slots, n_pids, n_tgids;
     const ftb_program *const *bodies; /* by slot; NULL: not for this loop */
+    const ftb_line_call *calls; /* by slot; NULL: none are drawn */
     ftb_place pid, common_flags, preempt_count;
     uint8_t big_endian;
     int64_t start;    /* relative times count from here */
@@ -102,7 +112,8 @@ typedef struct ftb_line_state {
 } ftb_line_state;
 
 /* Append lines for records `from` on, until the batch is at its end, `enough` bytes are there, or a record is met that this loop
- * leaves to its caller: a stream's first, after a loss, without a program, of an odd time or pid, or damaged. Returns the place of the first record not done. */
+ * leaves to its caller: a stream's first, after a loss, without a program, of an odd time or pid, damaged, or a call whose next
+ * record is not there. A call whose next record is its return has one line with it. Returns the place of the first record not done. */
 uint32_t ftb_render_lines(const ftb_line_plan *plan, ftb_line_state *state, ftb_text_context *context, const ftb_stream *streams,
                           const ftb_batch *batch, uint32_t from, size_t enough, ftb_text *out);
 

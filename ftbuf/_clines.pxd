@@ -21,6 +21,12 @@ cdef extern from "ftb_line.h" nogil:
         uint32_t offset
         uint32_t width
 
+    ctypedef struct ftb_line_call:
+        uint32_t kind
+        ftb_place func
+        ftb_place depth
+        const ftb_program *leaf
+
     ctypedef struct ftb_line_plan:
         const ftb_line_column *columns
         uint32_t n_columns
@@ -37,6 +43,7 @@ cdef extern from "ftb_line.h" nogil:
         uint32_t n_pids
         uint32_t n_tgids
         const ftb_program **bodies
+        const ftb_line_call *calls
         ftb_place pid
         ftb_place common_flags
         ftb_place preempt_count

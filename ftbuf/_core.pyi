@@ -214,17 +214,17 @@ class LineWriter:
         comms: tuple[Any, Sequence[bytes]],
         tgids: Any,
         places: Sequence[tuple[int, int]],
-        program_of: Callable[[int], Program | None],
-        fallback: Callable[[Any, int, int], bytes],
+        program_of: Callable[[int], Program | tuple[Program, Program] | None],
+        fallback: Callable[[Any, int, int], bytes | tuple[bytes, int, int, bool]],
         *,
         big_endian: bool,
         start: int = 0,
         max_line: int = 0,
         enough: int = ...,
+        calls: Sequence[tuple[int, tuple[int, int], tuple[int, int]] | None] | None = None,
     ) -> Self: ...
     @property
     def lines(self) -> int: ...
-    def stop(self) -> None: ...
     def __iter__(self) -> Self: ...
     def __next__(self) -> bytes: ...
 

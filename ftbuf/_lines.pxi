@@ -40,7 +40,9 @@ cdef class LineWriter:
     places : (offset, width) of common_pid, common_flags and common_preempt_count
     program_of : slot -> Program, or None for events that only the fallback can print
     fallback : (record, time of the line before, number of the line) -> text of lines that C leaves: the first of each stream,
-        those after losses, damaged ones
+        those after losses, damaged ones; or (text, how many lines it is, time of the last, whether it needs the next record)
+    calls : by slot, None or (enum ftb_line_call_kind, places of the function and the depth); program_of gives two programs for
+        returns: their own, and that of a call and its return in one line
     """
 
     cdef Records records
@@ -54,10 +56,12 @@ cdef class LineWriter:
     cdef list programs, keep
     cdef object program_of, fallback
     cdef size_t enough
-    cdef bint stopped
+    cdef ftb_line_call *calls
+    cdef bint waits         # the fallback has a call whose line depends on the record after
 
     def __cinit__(self, Records records not None, Renderer renderer not None, columns, flags, preempt, labels, names, comms, tgids,
-                  places, program_of, fallback, *, bint big_endian, int64_t start=0, size_t max_line=0, size_t enough=1 << 16):
+                  places, program_of, fallback, *, bint big_endian, int64_t start=0, size_t max_line=0, size_t enough=1 << 16,
+                  calls=None):
         self.records, self.renderer, self.program_of, self.fallback, self.enough = records, renderer, program_of, fallback, enough
         self.texts, self.keep = Texts(), []
         self.begun = <uint8_t *>allocate(records.decoder.d.merge.n_streams, 1)
@@ -76,6 +80,8 @@ cdef class LineWriter:
         self.programs = [None] * len(names)
         self.bodies = <const ftb_program **>allocate(len(names), sizeof(void *))
         self.plan.bodies = self.bodies
+        if calls is not None:
+            self.set_calls(calls)
         self.texts.block += bytes(FTB_LINE_SLACK)
         self.plan.texts = <const char *>self.texts.block
         longest = max(map(len, [*(c[2] for c in columns), *flags, *preempt, *labels, *names, *comms[1], b""]))
@@ -90,6 +96,17 @@ cdef class LineWriter:
         self.plan.columns, self.plan.n_columns = c, len(columns)
         for i, (op, width, text) in enumerate(columns):
             c[i].op, c[i].width, c[i].text = op, width, self.texts.place(text)
+
+    cdef void set_calls(self, calls) except *:
+        if len(calls) != self.plan.n_slots:
+            raise ValueError("calls are one per slot")
+        self.calls = <ftb_line_call *>allocate(len(calls), sizeof(ftb_line_call))
+        self.plan.calls = self.calls
+        for i, call in enumerate(calls):
+            if call is not None:
+                self.calls[i].kind, func, depth = call
+                self.calls[i].func.offset, self.calls[i].func.width = func
+                self.calls[i].depth.offset, self.calls[i].depth.width = depth
 
     cdef void set_tasks(self, comms, tgids) except *:
         cdef Pages codes = Pages(comms[0]), groups = Pages(tgids)
@@ -106,6 +123,7 @@ cdef class LineWriter:
         PyMem_Free(self.state.heads)
         PyMem_Free(self.state.head_texts)
         PyMem_Free(self.bodies)
+        PyMem_Free(self.calls)
         for p in (<size_t>self.plan.columns, <size_t>self.plan.flags, <size_t>self.plan.preempt, <size_t>self.plan.labels,
                   <size_t>self.plan.names, <size_t>self.plan.comms):
             PyMem_Free(<void *><size_t>p)
@@ -115,45 +133,56 @@ cdef class LineWriter:
         """How many records have their line so far."""
         return self.state.index
 
-    def stop(self):
-        """No line after that of the record that the fallback was given: what follows stays in ``records``."""
-        self.stopped = True
-
     def __iter__(self):
         return self
 
     def __next__(self):
         cdef ftb_batch *b = self.records.decoder.d.batch
         self.text.len = 0
-        while not self.stopped and self.text.len < self.enough and (self.records.pos < b.n or self.records.refill()):
-            with nogil:
-                self.records.pos = ftb_render_lines(&self.plan, &self.state, &self.renderer.context, self.records.decoder.d.merge.streams, b,
-                                                    self.records.pos, self.enough, &self.text)
-            if self.text.status == FTB_NO_MEMORY:
-                raise MemoryError
-            if self.records.pos < b.n and self.text.len < self.enough and not self.learn(ftb_slot(b, self.records.pos)):
+        while self.text.len < self.enough and (self.records.pos < b.n or self.records.refill()):
+            if not self.waits:
+                self.render(b)
+            if self.records.pos < b.n and self.text.len < self.enough and (not self.learn(ftb_slot(b, self.records.pos)) or self.waits):
                 self.fall_back(b.ts[self.records.pos], ftb_stream_index(b, self.records.pos))
         if not self.text.len:
             raise StopIteration
         return PyBytes_FromStringAndSize(self.text.data, self.text.len)
 
+    cdef int render(self, ftb_batch *b) except -1:
+        with nogil:
+            self.records.pos = ftb_render_lines(&self.plan, &self.state, &self.renderer.context, self.records.decoder.d.merge.streams, b,
+                                                self.records.pos, self.enough, &self.text)
+        if self.text.status == FTB_NO_MEMORY:
+            raise MemoryError
+        return 0
+
     cdef bint learn(self, uint16_t slot) except -1:
         """Ask for the program of an event when its first record is met; whether there is one now that was not before."""
-        cdef Program program
+        cdef Program program, leaf
         if self.programs[slot] is not None:
             return False
-        program = self.program_of(slot)
-        self.programs[slot] = program if program is not None else False
-        if program is None:
+        found = self.program_of(slot)
+        self.programs[slot] = found if found is not None else False
+        if found is None:
             return False
+        if isinstance(found, tuple):
+            found, leaf = found
+            self.calls[slot].leaf = &leaf.program
+        program = found
         self.bodies[slot] = &program.program
         return True
 
     cdef int fall_back(self, int64_t ts, uint32_t stream) except -1:
-        cdef bytes line = self.fallback(next(self.records), self.state.previous, self.state.index)
+        answer = self.fallback(next(self.records), self.state.previous, self.state.index)
+        cdef bytes line
+        if isinstance(answer, tuple):
+            line, lines, self.state.previous, self.waits = answer
+            self.state.index += <uint64_t>lines
+        else:
+            line = answer
+            self.state.previous = ts
+            self.state.index += 1
         if ftb_text_append(&self.text, line, len(line)) != FTB_OK:
             raise MemoryError
-        self.state.previous = ts
-        self.state.index += 1
         self.begun[stream] = 1
         return 0

@@ -9,7 +9,7 @@ from .. import _core
 from ..codegen import Scope
 from ..formats import EventFormat
 from ..lookups import Lookups
-from ..printfmt import TRACE_CMD, Style
+from ..printfmt import TRACE_CMD, Style, compile_print_fmt
 from ..recording import UNKNOWN_EVENT, Recording
 from .kernelbodies import KernelOptions, compile_kernel_text
 from .options import Options
@@ -70,6 +70,10 @@ class EventTexts:
         if program is None:
             program = self._programs[id(fmt)] = self._lookups.program(self._compile(self._scope(fmt)))
         return program
+
+    def compiled(self, fmt: EventFormat, text: str) -> _core.Program:
+        """A program for records of an event that prints another print fmt than the event's own."""
+        return self._lookups.program(compile_print_fmt(self._scope(fmt), self._style, text))
 
     def __call__(self, record: LineRecord) -> bytes:
         """The body of one record; of a damaged one, what is wrong with it."""

@@ -119,7 +119,7 @@ def with_leaves(records: Iterable[LineRecord], read: CallReader) -> Iterator[Pai
         opened = open_calls.pop(cpu, None)
         if opened is not None:
             opened.done = True
-            if _is_return(opened, record, call):
+            if opened.call is not None and is_return(opened.record, opened.call, record, call):
                 opened.leaf = call
                 call = None
                 record = None  # type: ignore[assignment]
@@ -148,7 +148,7 @@ def with_returns(records: Iterable[LineRecord], read: CallReader) -> Iterator[Pa
     for record in records:
         call = read(record)
         if opened is not None:
-            if _is_return(opened, record, call):
+            if opened.call is not None and is_return(opened.record, opened.call, record, call):
                 yield opened.record, opened.call, call
                 opened = None
                 continue
@@ -162,13 +162,6 @@ def with_returns(records: Iterable[LineRecord], read: CallReader) -> Iterator[Pa
         yield opened.record, opened.call, None
 
 
-def _is_return(opened: _Waiting, record: LineRecord, call: Call | None) -> bool:
-    """Whether the record is the return of this call."""
-    entry = opened.call
-    return (
-        call is not None
-        and entry is not None
-        and not call.is_entry
-        and call.func == entry.func
-        and opened.record.pid == record.pid
-    )
+def is_return(entry_record: LineRecord, entry: Call, record: LineRecord, call: Call | None) -> bool:
+    """Whether a record is the return of a call."""
+    return call is not None and not call.is_entry and call.func == entry.func and entry_record.pid == record.pid

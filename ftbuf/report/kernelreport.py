@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..sections import LATENCY_TRACERS, Section, longest_section, max_latency_us
 from . import blk, graph, kernel
 from .banner import Facts, banner
-from .bodies import EventTexts, kernel_texts
+from .bodies import kernel_texts
 from .columns import kernel_columns, kernel_release
 from .lineplan import Body, LinePlan, line_printer
 from .lines import Names, lines
@@ -107,12 +107,12 @@ class _Kernel:
         if is_section or self._body is not self._texts or not can_write(plan, self._trace):
             yield from kernel.plain_lines(records, printer)
             return
-        yield from written(self._trace, self._names, plan, self._printer_of, self._texts.renderer, printer, limit)
+        yield from written(self._trace, self._names, plan, self._program_of, self._texts.renderer, printer, limit)
 
-    def _printer_of(self, pair: tuple[str, str]) -> EventTexts | None:
+    def _program_of(self, pair: tuple[str, str]) -> Any:
         """What prints an event's body; None where its lines have no columns."""
         is_alone = self._alone and pair[0] == "ftrace" and pair[1] in kernel.MESSAGES
-        return None if is_alone else self._texts
+        return None if is_alone else self._texts.program(self._recording.format(*pair))
 
     def _graph(self, flags: graph.GraphFlags, plan: LinePlan, start: int) -> graph.Graph:
         plain = line_printer(plan, self._body)

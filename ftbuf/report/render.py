@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..clock import Correction
 from ..recording import Recording
 from . import calls, tracecmd
 from .bodies import EventTexts, trace_cmd_texts
 from .columns import trace_cmd_columns
+from .drawn import DrawnFallBack, call_of, programs
 from .lineplan import LinePlan
 from .lines import Names, lines
-from .record import LineRecord
 from .symbols import Spelling
 from .writer import can_write, line_writer
 
@@ -74,32 +73,27 @@ def trace_cmd_report(trace: Trace, request: TraceCmdRequest) -> Iterator[bytes]:
     graphs = graph_bodies(recording, options) if request.plugins and not options.raw else None
     plan = tracecmd.line_plan(options, trace_cmd_columns(), buffers=[b.name for b in recording.buffers] or [""])
     printer = tracecmd.Lines(options, plan, texts, graphs)
-    if can_write(plan, trace):
-        yield from _mostly_written(trace, names, plan, texts, printer)
+    if can_write(plan, trace) and not any(printer.draws("ftrace", name) for name in options.raw_events):
+        yield from _written(trace, names, plan, texts, printer, options)
     else:
         yield from printer.print(lines(trace, names))
 
 
-def _mostly_written(
-    trace: Trace, names: Names, plan: LinePlan, texts: EventTexts, printer: tracecmd.Lines
+def _written(
+    trace: Trace, names: Names, plan: LinePlan, texts: EventTexts, printer: tracecmd.Lines, options: tracecmd.Options
 ) -> Iterator[bytes]:
-    """Lines by the core up to the first call that is drawn: how that looks depends on the record after."""
-    line = printer.printer()
-    calls_met: list[tuple[LineRecord, int, int]] = []
+    """Lines by the core, those of calls and returns, too."""
+    recording = trace.recording
+    fall_back = DrawnFallBack(printer)
 
-    def fall_back(record: LineRecord, previous: int, index: int) -> bytes:
-        if not printer.draws(record.format.system, record.format.name):
-            return line(record, previous, index)
-        calls_met.append((record, previous, index))
-        writer.stop()
-        return b""
+    def program(pair: tuple[str, str]) -> Any:
+        fmt = recording.format(*pair)
+        return programs(texts, fmt, options) if printer.draws(*pair) else texts.program(fmt)
 
-    writer, records, judge = line_writer(
-        trace, names, plan, lambda pair: None if printer.draws(*pair) else texts, texts.renderer, fall_back
-    )
+    writer, judge = line_writer(trace, names, plan, program, texts.renderer, fall_back,
+                                calls=lambda pair: call_of(recording, pair, printer))
     yield from writer
-    for record, previous, index in calls_met:
-        yield from printer.print(chain([record], records), previous, index)
+    yield fall_back.rest()
     judge.finish()
 
 

@@ -163,8 +163,8 @@ def bodies_at_once(trace: Trace, event: str, texts: EventTexts, names: Names) ->
     """The bodies by the core's lines, and how many there have to be: one that holds the separator falls in two."""
     separator = SEPARATOR.encode()
     plan = LinePlan((Column(Op.BODY), literal(separator)), trace_cmd_columns())
-    writer, _, judge = line_writer(trace, names, plan, lambda pair: texts, texts.renderer,
-                                   lambda record, previous, index: texts(record) + separator, events=[event])
+    writer, judge = line_writer(trace, names, plan, lambda pair: texts.program(trace.recording.format(*pair)), texts.renderer,
+                                lambda record, previous, index: texts(record) + separator, events=[event])
     out: list[str] = []
     for piece in writer:
         out += [body.removesuffix("\n") for body in printable(piece).split(SEPARATOR)[:-1]]

@@ -157,9 +157,17 @@ class Lines:
 
     def alone(self, record: LineRecord) -> bytes:
         """The line of a record whose neighbours are not known."""
-        call = None if self._graph is None else self._graph.read(record)
-        self._show(record, call, None)
+        self._show(record, self.call(record), None)
         return self._line(record, record.ts, 0)
+
+    def call(self, record: LineRecord) -> Call | None:
+        """The fields of a call or a return that is drawn."""
+        return None if self._graph is None else self._graph.read(record)
+
+    def drawn(self, record: LineRecord, call: Call | None, leaf: Call | None, previous: int, index: int) -> bytes:
+        """One record's lines; of a call together with ``leaf``, its return."""
+        self._show(record, call, leaf)
+        return lost_line(record) + self._line(record, previous, index)
 
     def _show(self, record: LineRecord, call: Call | None, leaf: Call | None) -> None:
         """Make the text of a call that is drawn ready for the record's line."""

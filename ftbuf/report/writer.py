@@ -12,7 +12,6 @@ from .. import _core
 from ..engine import Judge
 from ..plan import PID_LIMIT
 from ..recording import Recording
-from .bodies import EventTexts
 from .lineplan import Column, LinePlan, Op
 from .lines import Line, Names
 from .record import LineRecord, encoded
@@ -36,6 +35,8 @@ PYTHON_ONLY = frozenset(
     }
 )
 
+Programs = Callable[[tuple[str, str]], Any]  # the core's programs of an event
+DrawnFallback = Callable[[LineRecord, int, int], tuple[bytes, int, int, bool]]  # see _core.LineWriter
 Fallback = Callable[[LineRecord, int, int], bytes]  # record, time of the line before, number of the line
 
 
@@ -48,13 +49,13 @@ def written(
     trace: Trace,
     names: Names,
     plan: LinePlan,
-    texts: Callable[[tuple[str, str]], EventTexts | None],
+    programs: Programs,
     renderer: _core.Renderer,
     fallback: Fallback,
     max_line: int = 0,
 ) -> Iterator[bytes]:
     """Text in pieces of some lines."""
-    writer, _, judge = line_writer(trace, names, plan, texts, renderer, fallback, max_line)
+    writer, judge = line_writer(trace, names, plan, programs, renderer, fallback, max_line)
     yield from writer
     judge.finish()
 
@@ -63,27 +64,30 @@ def line_writer(
     trace: Trace,
     names: Names,
     plan: LinePlan,
-    texts: Callable[[tuple[str, str]], EventTexts | None],
+    programs: Programs,
     renderer: _core.Renderer,
-    fallback: Fallback,
+    fallback: Fallback | DrawnFallback,
     max_line: int = 0,
     events: Sequence[str] | None = None,
-) -> tuple[_core.LineWriter, Iterator[Line], Judge]:
-    """What writes lines, the records that it has not come to yet, and the judge to call at their end.
+    calls: Callable[[tuple[str, str]], Any] = lambda pair: None,
+) -> tuple[_core.LineWriter, Judge]:
+    """What writes lines, and the judge to call at their end.
 
     Parameters
     ----------
-    texts : function
+    programs : function
         What prints the body of an event; None: only the fallback can.
+    calls : function
+        What the core is to know of an event whose records are drawn as calls and returns.
     """
     recording: Recording = trace.recording
     records, judge, slots = trace.reader(Line, lambda file: names, events)
 
     def program(slot: int) -> Any:
         pair = slots[slot][1]
-        printer = texts(pair) if pair is not None else None
-        return None if pair is None or printer is None else printer.program(recording.format(*pair))
+        return None if pair is None else programs(pair)
 
+    drawn = [None if pair is None else calls(pair) for _, pair in slots]
     writer = _core.LineWriter(
         records,
         renderer,
@@ -100,8 +104,9 @@ def line_writer(
         big_endian=recording.container.big_endian,
         start=plan.start,
         max_line=max_line,
+        calls=drawn if any(drawn) else None,
     )
-    return writer, records, judge
+    return writer, judge
 
 
 def joined(columns: Sequence[Column]) -> list[Column]:
