@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 from corpus_data import ROOT
+from filebuilder import BufferSpec, TraceDat
+from pagebuilder import ABIS, event, format_text, make_format, pages_of
 
 import ftbuf
 from ftbuf.analysis import critical_sections, wakeup_latency
@@ -42,3 +45,22 @@ def test_damage(seed):
             critical_sections(trace, kind)
         except FtbufError:
             continue
+
+
+@pytest.mark.parametrize("name", ["pid", "next_pid", "prev_state", "next_prio", "next_comm", "success"])
+@pytest.mark.parametrize("declared", ["char {}[8]", "int {}[2]", "__data_loc char[] {}", "u8 {}", "u64 {}"])
+def test_formats_that_lie(name, declared):
+    """A field that the analysis counts on is of another kind."""
+    abi = ABIS["le64"]
+    fields = {"switch": ["pid_t prev_pid", "long prev_state", "char next_comm[16]", "pid_t next_pid", "int next_prio"],
+              "waking": ["pid_t pid", "int success"]}
+    changed = {event: [declared.format(name) if re.split(r"[ \[]", f)[1] == name else f for f in own]
+               for event, own in fields.items()}
+    formats = [make_format(f"sched_{event}", 40 + i, own) for i, (event, own) in enumerate(changed.items())]
+    pages = pages_of(abi, *(event(f, abi) for f in formats))
+    built = TraceDat(abi, formats={"sched": [format_text(f) for f in formats]}, buffers=[BufferSpec(pages={0: pages})])
+    with ftbuf.open(built.build().data, errors="skip") as trace:
+        try:
+            wakeup_latency(trace)
+        except FtbufError as error:
+            assert name in str(error) and "expected to be a number" in str(error)

@@ -13,13 +13,15 @@ import numpy as np
 import pytest
 from analysis_reference import IN, OUT, SLEPT, W, scheduling, waits
 from corpus_data import ROOT, raw_cases
+from filebuilder import BufferSpec, TraceDat
 from hypothesis import given
 from hypothesis import strategies as st
+from pagebuilder import ABIS, event, format_text, make_format, pages_of
 
 import ftbuf
 from ftbuf import _core
 from ftbuf.analysis import wakeup, wakeup_latency
-from ftbuf.analysis.sched import SWITCH, WAKEUP, WAKING, task_states
+from ftbuf.analysis.sched import SWITCH, WAKEUP, WAKING, sleep_mask, task_states
 from ftbuf.analysis.tables import table
 from ftbuf.analysis.wakeupmatch import Matcher
 from ftbuf.cli.main import main
@@ -303,3 +305,38 @@ def test_arrays_that_do_not_fit():
     with pytest.raises(MemoryError):
         core.step((1 << 63) - 1, arrays(), switches())
     assert len(core.step(0, arrays(0), switches(0))) == 0
+
+
+# ---- kernels ----
+
+OLD = ('REC->prev_state & (1024-1) ? __print_flags(REC->prev_state & (1024-1), "|", { 1, "S"} , { 2, "D" }, { 4, "T" }, '
+       '{ 8, "t" }, { 16, "Z" }, { 32, "X" }, { 64, "x" }, { 128, "K" }, { 256, "W" }, { 512, "P" }) : "R", '
+       'REC->prev_state & 1024 ? "+" : ""')
+NEW = ('(REC->prev_state & 0xff) ? __print_flags(REC->prev_state & 0xff, "|", { 0x00000001, "S" }, { 0x00000002UL, "D" }, '
+       '{ 0x00000010, "X" }, { 0x00000020, "Z" }, { 0x00000080, "I" }) : "R", REC->prev_state & 0x100 ? "+" : ""')
+
+
+@pytest.mark.parametrize(("print_fmt", "asleep"), [(OLD, 0b1110001111), (NEW, 0b10000011), ('"no flags"', 0b11001111)])
+def test_states_that_sleep_are_those_of_the_kernels_own_format(print_fmt, asleep):
+    assert sleep_mask(make_format("sched_switch", 1, [], print_fmt=print_fmt)) == asleep
+
+
+def test_an_old_kernels_wakeups():
+    """sched_wakeup with success=0 woke nobody; a new task's first wakeup is an event of its own."""
+    fields = ["char comm[16]", "pid_t pid", "int prio", "int success", "int target_cpu"]
+    wakeup_, new = make_format("sched_wakeup", 70, fields), make_format("sched_wakeup_new", 71, fields)
+    switch = make_format("sched_switch", 72, ["char prev_comm[16]", "pid_t prev_pid", "long prev_state", "char next_comm[16]",
+                                              "pid_t next_pid", "int next_prio"], print_fmt=OLD)
+    abi = ABIS["le64"]
+    pages = pages_of(abi, event(wakeup_, abi, pid=5, success=0), event(wakeup_, abi, pid=5, success=1, target_cpu=3),
+                     event(switch, abi, next_pid=5, next_prio=120, next_comm="five"),
+                     event(switch, abi, prev_pid=5, prev_state=1024), event(new, abi, pid=6, success=1),
+                     event(switch, abi, next_pid=6, next_prio=49, next_comm="six"), ts=1000, step=1000)
+    built = TraceDat(abi, formats={"sched": [format_text(f) for f in (wakeup_, new, switch)]},
+                     buffers=[BufferSpec(pages={0: pages})]).build()
+    with ftbuf.open(built.data) as trace:
+        found = check(trace)
+        assert found.event == WAKEUP
+        assert found.worst["woken_at"].tolist() == [2000, 5000]
+        assert found.worst["from_cpu"].tolist() == [3, 0]
+        assert dict(zip(found.table["comm"], found.table["prio"], strict=True)) == {"five": 120, "six": 49}

@@ -15,7 +15,7 @@ from .columns import Columns
 from .gaps import CpuGaps
 from .sched import one_buffer, require_events
 from .stats import PERCENTILES, Keys, Samples, among_longest
-from .tables import histogram_table, rows_of, table
+from .tables import histogram_table, integers, rows_of, table
 
 EVENTS = {"irq": ("preemptirq:irq_disable", "preemptirq:irq_enable"),
           "preempt": ("preemptirq:preempt_disable", "preemptirq:preempt_enable")}
@@ -152,9 +152,9 @@ def step_rows(off: Table, on: Table) -> Rows:
 
 
 def _rows(kind: int, t: Table) -> Rows:
-    caller = t["caller_offs"].astype(np.int64) if "caller_offs" in t else np.zeros(t.num_rows, np.int64)
-    return Rows(np.full(t.num_rows, kind, np.int8), t["common_ts"], t["common_cpu"].astype(np.int32),
-                t["common_pid"].astype(np.int32), caller)
+    return Rows(np.full(t.num_rows, kind, np.int8), integers(t, "common_ts", np.int64),
+                integers(t, "common_cpu", np.int32), integers(t, "common_pid", np.int32),
+                integers(t, "caller_offs", np.int64, 0))
 
 
 class Pairer:

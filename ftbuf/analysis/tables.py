@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import FormatError
 from ..survey import encoded
 from ..table import ColumnData, Encoded, Lists, Plain, Table, as_objects
 from .stats import Samples
@@ -63,6 +64,24 @@ def as_array(values: list[Any]) -> np.ndarray:
     if all(isinstance(v, (int, float, np.integer, np.floating)) for v in values):
         return np.array(values, np.float64)
     return as_objects(values)
+
+
+def integers(of: Table, name: str, dtype: Any, missing: int | None = None) -> np.ndarray:
+    """A column of integers as a contiguous array of a type; ``missing`` in all rows where the table has no such column.
+
+    Raises
+    ------
+    ColumnNotFoundError
+        There is no such column, and nothing that stands for it.
+    FormatError
+        It is no column of integers: the format is damaged.
+    """
+    if missing is not None and name not in of:
+        return np.full(of.num_rows, missing, dtype)
+    found = of.column(name)
+    if not isinstance(found, Plain) or found.values.ndim != 1 or found.values.dtype.kind not in "iub":
+        raise FormatError(f"the field {name} is expected to be a number, and is none by its format")
+    return np.ascontiguousarray(found.values, dtype)
 
 
 def rows_of(of: Table, rows: np.ndarray) -> Table:

@@ -15,7 +15,7 @@ from ..trace import Trace
 from .gaps import Gaps
 from .sched import SWITCH, WAKEUP, WAKEUP_NEW, WAKING, occurs, one_buffer, require_events, sleep_mask
 from .stats import PERCENTILES, Keys, Samples, among_longest
-from .tables import histogram_table, rows_of, stacked, table
+from .tables import histogram_table, integers, rows_of, stacked, table
 from .wakeupmatch import Matcher
 
 WORST = 20
@@ -165,14 +165,13 @@ class _Sums:
 
     def know(self, tasks: Keys, switches: Table) -> np.ndarray:
         """Look at names and priorities of tasks that are switched to; the number of each row's name."""
-        pids, comms = switches["next_pid"], next_comms(switches)
+        pids, comms = integers(switches, "next_pid", np.int32), next_comms(switches)
         last = np.full(len(tasks) + len(pids), -1)
         last[tasks.groups(pids)] = np.arange(len(pids))
         rows = last[last >= 0]
         running = pids[rows].tolist()
         self.comms.update(zip(running, comms.taken(rows).to_numpy().tolist(), strict=True))
-        if "next_prio" in switches:
-            self.prios.update(zip(running, switches["next_prio"][rows].tolist(), strict=True))
+        self.prios.update(zip(running, integers(switches, "next_prio", np.int32, 0)[rows].tolist(), strict=True))
         numbers = np.array([self.names.setdefault(name, len(self.names)) for name in comms.strings], np.int32)
         return numbers[comms.codes] if len(numbers) else comms.codes
 

@@ -10,12 +10,12 @@ import numpy as np
 from .. import _core
 from ..table import Table
 from .stats import Keys
-from .tables import rows_of, stacked
+from .tables import integers, rows_of, stacked
 
 # As in csrc/ftb_wakeups.h ftb_wait; `task` is a number of Matcher.tasks, `name` one of its caller's.
 WAIT = np.dtype([("woken", "i8"), ("ran", "i8"), ("task", "i4"), ("name", "i4"), ("prio", "i4"), ("waker", "i4"),
                  ("from_cpu", "i4"), ("repeated", "u4"), ("cpu", "u2"), ("waker_cpu", "u2"), ("broken", "u4")])
-NO_TASK = -1
+NO_TASK, NO_CPU = -1, -1
 
 
 class Matcher:
@@ -54,22 +54,22 @@ class Matcher:
         """Numbers of tasks; the idle task is none."""
         is_task = pids > 0
         if is_task.all():
-            return as_type(self.tasks.groups(pids), np.int32)
+            return np.ascontiguousarray(self.tasks.groups(pids), np.int32)
         out = np.full(len(pids), NO_TASK, np.int32)
         out[is_task] = self.tasks.groups(pids[is_task])
         return out
 
     def wakeup_rows(self, t: Table) -> list[np.ndarray]:
-        from_cpu = t["target_cpu"] if "target_cpu" in t else np.full(t.num_rows, -1)
-        return [as_type(t["common_ts"], np.int64), as_type(t["common_cpu"], np.uint16), self.numbers(t["pid"]),
-                as_type(from_cpu, np.int32), as_type(t["common_pid"], np.int32)]
+        return [integers(t, "common_ts", np.int64), integers(t, "common_cpu", np.uint16),
+                self.numbers(integers(t, "pid", np.int32)), integers(t, "target_cpu", np.int32, NO_CPU),
+                integers(t, "common_pid", np.int32)]
 
     def run_rows(self, t: Table, names: np.ndarray) -> list[np.ndarray]:
-        state = t["prev_state"] if "prev_state" in t else np.zeros(t.num_rows, np.int64)
-        asleep = (state & state.dtype.type(self._asleep)) != 0
-        prio = t["next_prio"] if "next_prio" in t else np.zeros(t.num_rows)
-        return [as_type(t["common_ts"], np.int64), as_type(t["common_cpu"], np.uint16), self.numbers(t["prev_pid"]),
-                asleep.view(np.uint8), self.numbers(t["next_pid"]), as_type(prio, np.int32), as_type(names, np.int32)]
+        asleep = (integers(t, "prev_state", np.int64, 0) & self._asleep) != 0
+        return [integers(t, "common_ts", np.int64), integers(t, "common_cpu", np.uint16),
+                self.numbers(integers(t, "prev_pid", np.int32)), asleep.view(np.uint8),
+                self.numbers(integers(t, "next_pid", np.int32)), integers(t, "next_prio", np.int32, 0),
+                np.ascontiguousarray(names, np.int32)]
 
 
 def in_order(wakeups: Sequence[Table]) -> Table:
@@ -77,7 +77,7 @@ def in_order(wakeups: Sequence[Table]) -> Table:
 
     Before 4.3 the event also came, with success=0, where there was nothing to wake.
     """
-    tables = [rows_of(t, t["success"] != 0) if "success" in t else t for t in wakeups]
+    tables = [rows_of(t, integers(t, "success", np.int64) != 0) if "success" in t else t for t in wakeups]
     filled = [t for t in tables if t.num_rows]
     if len(filled) < 2:
         return filled[0] if filled else tables[0]
@@ -86,6 +86,3 @@ def in_order(wakeups: Sequence[Table]) -> Table:
     times = np.concatenate([np.maximum.accumulate(t["common_ts"]) for t in filled])  # a stream's own order stays
     return rows_of(both, np.argsort(times, kind="stable"))
 
-
-def as_type(values: np.ndarray, dtype: type) -> np.ndarray:
-    return np.ascontiguousarray(values, dtype)
