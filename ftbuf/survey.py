@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _core
 from .container.model import Problem
-from .engine import Judge, Piece, Run, Source, Window, clip
+from .engine import LOSS, Judge, Piece, Result, Run, Source, Window, clip, each_alone
 from .plan import TS
 from .recording import Recording
 from .requests import events_request, slots_request, times_request
@@ -36,24 +36,33 @@ class Survey:
 def survey(recording: Recording, sources: Sequence[Source], window: Window) -> Survey:
     """Count, without decoding; damage is listed here, never raised."""
     request, slots = slots_request(recording)
-    judge = Judge("skip")
-    run = Run(sources, window, request, judge, at_once=False).to_end()
-    result = run.result()
+    runs = each_alone(sources, window, request)
+    results = [run.result() for run in runs]
+    total = sum((r.counts for r in results), np.zeros(len(slots), np.int64))
     counts: Counter[str] = Counter()
     unknown = 0
-    for (_, pair), n in zip(slots, result.counts.tolist(), strict=True):
+    for (_, pair), n in zip(slots, total.tolist(), strict=True):
         if pair is None:
             unknown += n
         elif n:
             counts[recording.key_of[pair]] += n
-    lost = losses_table(result.losses, sources, window, recording)
-    return Survey(dict(counts), unknown, lost, judge.problems, sum(s[0] for s in result.stream_stats))
+    problems = [p for run in runs for p in run.judge.problems]
+    lost = losses_table(losses_of(results), sources, window, recording)
+    return Survey(dict(counts), unknown, lost, problems, sum(r.stream_stats[0][0] for r in results))
+
+
+def losses_of(results: Sequence[Result]) -> np.ndarray:
+    """Losses of streams that were read one by one, as those of one decode."""
+    rows = [r.losses.copy() for r in results]
+    for i, own in enumerate(rows):
+        own["stream"] = i
+    return np.concatenate(rows) if rows else np.empty(0, LOSS)
 
 
 def losses(recording: Recording, sources: Sequence[Source], window: Window) -> Table:
     """What ``survey`` tells of losses, for a quarter of its time: no record is looked into."""
-    run = Run(sources, window, events_request(recording, []), Judge("skip"), at_once=False).to_end()
-    return losses_table(run.result().losses, sources, window, recording)
+    runs = each_alone(sources, window, events_request(recording, []))
+    return losses_table(losses_of([run.result() for run in runs]), sources, window, recording)
 
 
 def short_records(
