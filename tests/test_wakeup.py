@@ -212,22 +212,44 @@ def test_choices():
 # ---- trace-cmd ----
 
 
-@pytest.mark.skipif(shutil.which("trace-cmd") is None, reason="needs trace-cmd")
-def test_against_trace_cmd(recordings, tmp_path):
-    """Its profile (report -w) takes sched_wakeup and sched_wakeup_new, and counts as we do where nothing was lost.
+def compare_with_trace_cmd(trace, path):
+    """trace-cmd's profile (report -w) takes sched_wakeup and sched_wakeup_new, and counts as we do, but for two things.
 
-    Where we differ: it also takes a wakeup of a running task, and one before a gap.
+    It also counts from a wakeup of a task that is running, and across gaps.
     """
-    path = tmp_path / "trace.dat"
+    ftbuf.convert(trace, path, errors="skip")
+    found = wakeup_latency(trace, event=WAKEUP)
+    table, count = found.table, int(found.table["count"].sum())
+    assert not table["lost"].any()
+    text = subprocess.run(["trace-cmd", "report", "-w", str(path)], capture_output=True, check=True).stdout
+    words = text.decode("utf-8", "replace")
+    mean, most, least = (float(n) * 1000 for n in re.findall(
+        r"(?:wakeup latency|Maximum Latency|Minimum Latency): ([\d.]+)", words)[:3])
+    theirs = words.count("Latency: ") - words.count("imum Latency")
+    assert count <= theirs <= count + found.running
+    if theirs == count:
+        assert mean == pytest.approx((table["mean"] * table["count"]).sum() / count, abs=1)
+        assert (round(most), round(least)) == (table["max"].max(), table["min"].min())
+
+
+has_trace_cmd = pytest.mark.skipif(shutil.which("trace-cmd") is None, reason="needs trace-cmd")
+
+
+@has_trace_cmd
+def test_against_trace_cmd(recordings, tmp_path):
     with ftbuf.open(recordings["k612-sched"].path) as trace:
-        ftbuf.convert(trace, path)
-        result = wakeup_latency(trace, event=WAKEUP)
-    text = subprocess.run(["trace-cmd", "report", "-w", str(path)], capture_output=True, check=True).stdout.decode()
-    numbers = [round(1000 * float(n)) for n in re.findall(r"(?:wakeup latency|Maximum Latency|Minimum Latency): ([\d.]+)", text)]
-    table = result.table
-    total = (table["mean"] * table["count"]).sum() / table["count"].sum()
-    assert numbers[:3] == [pytest.approx(total, abs=1), table["max"].max(), table["min"].min()]
-    assert text.count("Latency: ") - text.count("imum Latency") == table["count"].sum()
+        compare_with_trace_cmd(trace, tmp_path / "trace.dat")
+
+
+@has_trace_cmd
+@pytest.mark.corpus
+@pytest.mark.parametrize("case", [c for c in raw_cases() if b"sched_wakeup" in (c.read("set_event") or b"")],
+                         ids=lambda c: c.name)
+def test_cases_against_trace_cmd(case, corpus_layout, tmp_path):
+    with ftbuf.open(corpus_layout(case), errors="skip") as trace:
+        if WAKEUP not in trace or not len(trace[WAKEUP]):
+            pytest.skip("no wakeups")
+        compare_with_trace_cmd(trace, tmp_path / "trace.dat")
 
 
 # ---- the command ----
