@@ -125,7 +125,13 @@ def iterate(sources: Any, event: str, columns: Sequence[str] | None = None, *, s
     Table
         In time order within each recording.
     """
-    for source in sources if isinstance(sources, (list, tuple)) else [sources]:
+    Judge(errors)
+    listed = list(sources) if isinstance(sources, (list, tuple)) else [sources]
+    return steps_of(listed, event, check_columns(columns), parse_size(step_size), errors)
+
+
+def steps_of(sources: list[Any], event: str, columns: list[str] | None, step_size: int, errors: str) -> Iterator[Table]:
+    for source in sources:
         with open(source, errors=errors) as trace:
             if event in trace:
                 yield from trace[event].iterate(columns, step_size=step_size)

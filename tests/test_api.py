@@ -391,6 +391,11 @@ def test_what_is_wrong_is_said_at_the_call(trace):
         trace.records(where="nope ==")
     with pytest.raises(ftbuf.ColumnNotFoundError):
         trace["sched_switch"].iterate(["nope"])
+    for wrong in ({"step_size": "x"}, {"step_size": 0}, {"errors": "x"}):
+        with pytest.raises(ValueError):
+            ftbuf.iterate(EXAMPLE, "sched_switch", **wrong)
+    with pytest.raises(TypeError):
+        ftbuf.iterate(EXAMPLE, "sched_switch", "common_ts")
 
 
 def test_a_table_of_some_columns(trace):
