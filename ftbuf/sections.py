@@ -22,10 +22,13 @@ GRAPH_ENTRIES, GRAPH_EXIT = frozenset(("funcgraph_entry", "fgraph_retaddr_entry"
 ENTRY_SIZE = 12  # a function tracer's own call sits this near to the function's start
 # ns between the kernel's look at the clock and the time stamp of the record that it writes then: measured, not known
 START_COST = 325
+HALF_US = 500  # the latency is rounded to whole microseconds
+INTERRUPTED = 1_000_000  # ns that the start of a section may be interrupted before its first record is written
 GRAPH_START_COST = 440
 # Of a wakeup, what passes between the look at the clock and the first record, and between the last record and the next
 # look, is known as a sum: the second is some quarter of it, but no more than this when the first was interrupted.
 END_SHARE, END_MOST = 4, 6300
+OPEN_FOR = 10_000  # records in which the call of an open function is looked for
 DEADLINE_PRIO = 255  # -1 in the record's byte
 MAX_RT_PRIO = 100  # K:include/linux/sched/prio.h
 
@@ -52,6 +55,7 @@ class Symbols(Protocol):
     """Kernel addresses to symbols, that know where they start."""
 
     def lookup(self, address: int, /) -> Any: ...
+    def by_name(self, name: str, /) -> int | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,7 @@ def longest_section(tracer: str, records: Sequence[SectionRecord], max_latency: 
     if not records:
         return Section()
     if tracer in SECTION_TRACERS:
-        return _critical_section(records, max_latency, symbols)
+        return _critical_section(tracer, records, max_latency, symbols)
     return _wakeup(records, max_latency)
 
 
@@ -97,19 +101,25 @@ def _wakeup(records: Sequence[SectionRecord], max_latency: int) -> Section:
     return Section(**found, task=number(woken, "next_pid"), policy=policy, rt_prio=rt_prio)
 
 
-def _critical_section(records: Sequence[SectionRecord], max_latency: int, symbols: Symbols) -> Section:
+def _critical_section(tracer: str, records: Sequence[SectionRecord], max_latency: int, symbols: Symbols) -> Section:
     last = records[-1]
     own = [i for i, r in enumerate(records) if r.cpu == last.cpu]
     marks = [i for i, after in zip(own, [*own[1:], None], strict=True) if _is_mark(records, i, after, symbols)]
+    latest = None
     if len(marks) >= 3:  # start and end of the section, and the one that its report writes
         begin, end = marks[-3], marks[-2]
+        latest = records[marks[-1]].ts + HALF_US - max_latency * 1000  # the latency ended before that one
     else:
         begin = next(i for i in own if records[i].ts >= last.ts - max_latency * 1000 or records[i] is last)
         end = own[-1]
     first = records[begin]
     cost = GRAPH_START_COST if is_internal(first, *GRAPH_ENTRIES) else START_COST
-    return Section(begin, end, max(first.ts - cost, EARLIEST), last.cpu, last.pid or 0,
-                   started_at=_caller(first), ended_at=_caller(records[end]))
+    start = first.ts - cost
+    if latest is not None and first.ts - INTERRUPTED < latest < start:
+        start = latest
+    return Section(begin, end, max(start, EARLIEST), last.cpu, last.pid or 0,
+                   started_at=_caller(tracer, records, begin, symbols),
+                   ended_at=_caller(tracer, records, end, symbols))
 
 
 def _is_mark(records: Sequence[SectionRecord], place: int, after: int | None, symbols: Symbols) -> bool:
@@ -124,8 +134,32 @@ def _is_mark(records: Sequence[SectionRecord], place: int, after: int | None, sy
     return number(record, "func") == number(leaf, "func") and number(leaf, "calltime") == number(leaf, "rettime")
 
 
-def _caller(record: SectionRecord) -> int:
+def _caller(tracer: str, records: Sequence[SectionRecord], place: int, symbols: Symbols) -> int:
+    """Who called the function that a record of the tracer is about; that function itself where it is not known.
+
+    Of preemption the kernel only tells the function. Of interrupts also its caller, which a graph's record lacks; but a
+    function whose own call is in the graph returns to the tracer.
+    """
+    record = records[place]
+    if tracer == "irqsoff" and is_internal(record, *GRAPH_ENTRIES) and _is_open(records, place, symbols):
+        return symbols.by_name("return_to_handler") or number(record, "func")
     return number(record, "parent_ip") or number(record, "func")
+
+
+def _is_open(records: Sequence[SectionRecord], place: int, symbols: Symbols) -> bool:
+    """Whether the function that an address lies in was called before by the same task, and has not returned."""
+    symbol = symbols.lookup(number(records[place], "func"))
+    func, pid, returned = symbol.start if symbol is not None else None, records[place].pid, 0
+    for record in reversed(records[max(place - OPEN_FOR, 0) : place]):
+        if record.pid != pid or not is_internal(record, *GRAPH_ENTRIES, GRAPH_EXIT) or number(record, "func") != func:
+            continue
+        if is_internal(record, GRAPH_EXIT):
+            returned += 1
+        elif not returned:
+            return True
+        else:
+            returned -= 1
+    return False
 
 
 def is_internal(record: SectionRecord, *names: str) -> bool:

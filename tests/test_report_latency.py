@@ -32,6 +32,9 @@ def test_the_section_is_between_the_tracers_own_records():
     assert records[found.end] is section[2]
     assert found.start == 20_000 - START_COST
     assert (found.task, found.started_at, found.ended_at) == (7, func(9), func(9))
+    # 71 us before the report's own record the section had begun: something came between
+    assert longest_section("irqsoff", records, 73, SYMBOLS).start == 91_000 + 500 - 73_000
+    assert longest_section("irqsoff", records, 9_000, SYMBOLS).start == 20_000 - START_COST  # of another section
 
 
 def test_in_a_graph_they_are_calls_that_take_no_time():
@@ -43,6 +46,20 @@ def test_in_a_graph_they_are_calls_that_take_no_time():
     found = longest_section("preemptoff", records, 40, SYMBOLS)
     assert records[found.begin:] == section
     assert found.start == 20_000 - GRAPH_START_COST
+
+
+def test_a_function_in_the_graph_returns_to_the_tracer():
+    def mark(ts, number):
+        at = func(number) + INSIDE
+        return [entry(ts, at), leave(ts + 100, at, 0, 0)]
+
+    inside = [entry(25_000, func(5)), entry(26_000, func(6)), leave(27_000, func(6))]
+    records = [*mark(20_000, 1), *inside, *mark(60_000, 5), *mark(61_000, 3)]
+    found = longest_section("irqsoff", records, 40, SYMBOLS)
+    assert (found.started_at, found.ended_at) == (func(1) + INSIDE, SYMBOLS.by_name("return_to_handler"))
+    found = longest_section("irqsoff", [*mark(20_000, 1), *inside, *mark(60_000, 6), *mark(61_000, 3)], 40, SYMBOLS)
+    assert found.ended_at == func(6) + INSIDE
+    assert longest_section("preemptoff", records, 40, SYMBOLS).ended_at == func(5) + INSIDE
 
 
 def test_without_such_records_the_latency_itself_tells():

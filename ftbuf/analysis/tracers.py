@@ -36,7 +36,8 @@ class LatencyReport:
         0 other, 1 real time (first in, first out, for all that records tell), 6 deadline; -1 where the records do not
         tell: only the wakeup tracers' do, and texts.
     started_at, ended_at : str
-        Functions that switched interrupts or preemption off, and on again; "" where there are none.
+        Functions that switched interrupts or preemption off, and on again, as the kernel's heading names them (of a
+        function that is itself in the graph, its caller is return_to_handler); "" where there are none.
     start, end : int
         Times on the trace clock: when the kernel began to count (less than a microsecond off; of a wakeup tracer a few),
         and the record that ends the section. -1 of a recording that is text.
