@@ -27,7 +27,7 @@ OFF, ON = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class CriticalSections:
-    """What ``critical_sections`` found. Times in ns.
+    """What ``critical_sections`` found. Times in ns (ticks of the clock where it does not count ns).
 
     Attributes
     ----------

@@ -26,7 +26,7 @@ STEP = "16 MB"  # a step that fits the caches is faster than a larger one
 
 @dataclass(frozen=True, slots=True)
 class WakeupLatency:
-    """What ``wakeup_latency`` found. Times in ns.
+    """What ``wakeup_latency`` found. Times in ns (ticks of the clock where it does not count ns).
 
     Attributes
     ----------
