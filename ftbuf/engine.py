@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from . import _core
+from .ahead import segments_of
 from .clock import ClockSpec
 from .container.model import Problem, Stream
 from .errors import DamageError, DamageWarning, TruncatedError
@@ -190,10 +191,12 @@ class Clip:
 class Driver:
     """Feeds a decoder's streams with their segments, and turns what C reports into problems."""
 
-    def __init__(self, sources: Sequence[Source], pieces: Sequence[Piece], judge: Judge, *, forget: bool = False) -> None:
+    def __init__(self, sources: Sequence[Source], pieces: Sequence[Piece], judge: Judge, *, forget: bool = False,
+                 ahead: bool = False) -> None:
         self.sources = sources
         self.pieces = pieces
         self.judge = judge
+        self.segments = segments_of([s.stream for s in sources], [p.last for p in pieces], ahead)
         self.forget = forget  # let go of what was decoded: for passes that take little memory themselves
         self.next = [p.first for p in pieces]
 
@@ -207,7 +210,7 @@ class Driver:
             if self.forget and index > piece.first:
                 stream.forget(index - 1)
             try:
-                pages = _core.Pages(stream.load(index))
+                pages = _core.Pages(self.segments.load(i, index))
             except DamageError as error:
                 self.note_lost_segment(i, index, error)
                 continue
@@ -290,13 +293,13 @@ class Run:
     """One pass over some streams."""
 
     def __init__(self, sources: Sequence[Source], window: Window, request: Request, judge: Judge,
-                 pieces: Sequence[Piece] | None = None, *, at_once: bool = True) -> None:
+                 pieces: Sequence[Piece] | None = None, *, at_once: bool = True, ahead: bool = False) -> None:
         self.sources = sources
         self.request = request
         self.judge = judge
         self.window = window
         self.pieces = pieces if pieces is not None else [clip(s, window) for s in sources]
-        self.driver = Driver(sources, self.pieces, judge, forget=not at_once)
+        self.driver = Driver(sources, self.pieces, judge, forget=not at_once, ahead=ahead)
         self.decoder = self.make_decoder(sum(map(piece_bytes, sources, self.pieces)) if at_once else 0)
         self.done = False
 
@@ -411,7 +414,7 @@ def in_time_order(sources: Sequence[Source], window: Window, make: MakeRequest, 
         if batches is not None:
             return batches
         judge.problems.clear()
-    return [Run(sources, window, make(), judge).to_end().take()]
+    return [Run(sources, window, make(), judge, ahead=threads != 1).to_end().take()]
 
 
 def thread_count(sources: Sequence[Source], threads: int | None) -> int:
@@ -503,7 +506,7 @@ def steps(sources: Sequence[Source], window: Window, make: MakeRequest, errors: 
     (Where a step ends, every stream was scanned up to its next record, and so were the gaps before that.)
     """
     judge = Judge(errors)
-    run = Run(sources, window, make(), judge, at_once=False)
+    run = Run(sources, window, make(), judge, at_once=False, ahead=True)
     run.set_plans()
     more, told = True, 0
     while more:
