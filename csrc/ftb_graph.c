@@ -5,7 +5,6 @@
 
 #include <stdlib.h>
 
-#define FIRST_TABLE 256u
 #define FIRST_FRAMES 16u
 
 typedef struct {
@@ -30,49 +29,6 @@ typedef struct ftb_task {
 
 /* ---- tables ---- */
 
-static uint32_t hash_pair(uint64_t a, uint32_t b)
-{
-    uint64_t h = (a ^ (uint64_t)b * 0x9e3779b97f4a7c15ULL) * 0xff51afd7ed558ccdULL;
-    return (uint32_t)(h ^ h >> 32);
-}
-
-static int grow_pairs(ftb_pairs *t)
-{
-    size_t size = t->entries == NULL ? FIRST_TABLE : 2 * ((size_t)t->mask + 1);
-    ftb_pair_entry *entries = size > UINT32_MAX ? NULL : calloc(size, sizeof *entries);
-    if (entries == NULL)
-        return FTB_NO_MEMORY;
-    uint32_t mask = (uint32_t)(size - 1);
-    for (size_t i = 0; t->entries != NULL && i <= t->mask; i++) {
-        const ftb_pair_entry *e = &t->entries[i];
-        if (e->value == 0)
-            continue;
-        uint32_t at = hash_pair(e->a, e->b) & mask;
-        while (entries[at].value != 0)
-            at = (at + 1) & mask;
-        entries[at] = *e;
-    }
-    free(t->entries);
-    t->entries = entries;
-    t->mask = mask;
-    return FTB_OK;
-}
-
-/* The number of a pair; *is_new when it had none. FTB_NO_NODE: no memory. */
-static uint32_t pair_number(ftb_pairs *t, uint64_t a, uint32_t b, int *is_new)
-{
-    *is_new = 0;
-    if (FTB_UNLIKELY(t->entries == NULL || t->n > t->mask / 2) && grow_pairs(t) != FTB_OK)
-        return FTB_NO_NODE;
-    uint32_t at = hash_pair(a, b) & t->mask;
-    for (; t->entries[at].value != 0; at = (at + 1) & t->mask)
-        if (t->entries[at].a == a && t->entries[at].b == b)
-            return t->entries[at].value - 1;
-    *is_new = 1;
-    t->entries[at] = (ftb_pair_entry){a, b, ++t->n};
-    return t->n - 1;
-}
-
 static ftb_call_sums *sums_at(ftb_graph *calls, uint32_t index)
 {
     return (ftb_call_sums *)(void *)calls->sums.data + index;
@@ -81,7 +37,7 @@ static ftb_call_sums *sums_at(ftb_graph *calls, uint32_t index)
 static uint32_t find_sums(ftb_graph *calls, uint64_t func, uint32_t key)
 {
     int is_new;
-    uint32_t index = pair_number(&calls->places, func, key, &is_new);
+    uint32_t index = ftb_pairs_number(&calls->places, func, key, &is_new);
     if (FTB_UNLIKELY(is_new)) {
         ftb_call_sums fresh = {.func = func, .key = key};
         if (ftb_column_append(&calls->sums, &fresh, sizeof fresh) != FTB_OK)
@@ -94,46 +50,13 @@ static uint32_t find_sums(ftb_graph *calls, uint64_t func, uint32_t key)
 static task *find_task(ftb_graph *calls, int32_t pid, uint16_t cpu)
 {
     int is_new;
-    uint32_t index = pair_number(&calls->tasks, (uint32_t)pid, pid != 0 ? 0 : cpu, &is_new);
+    uint32_t index = ftb_pairs_number(&calls->tasks, (uint32_t)pid, pid != 0 ? 0 : cpu, &is_new);
     if (FTB_UNLIKELY(is_new)) {
         task fresh = {0};
         if (ftb_column_append(&calls->task_rows, &fresh, sizeof fresh) != FTB_OK)
             return NULL;
     }
     return index == FTB_NO_NODE ? NULL : (task *)(void *)calls->task_rows.data + index;
-}
-
-/* ---- gaps ---- */
-
-static int note_gap(ftb_graph *calls, int64_t after, uint16_t cpu)
-{
-    size_t need = ((size_t)cpu + 1) * sizeof(int64_t);
-    if (calls->last_gap.size < need) {
-        size_t extra = need - calls->last_gap.size;
-        if (ftb_column_reserve(&calls->last_gap, extra) != FTB_OK)
-            return FTB_NO_MEMORY;
-        int64_t *all = (int64_t *)(void *)calls->last_gap.data;
-        for (size_t i = calls->last_gap.size / sizeof(int64_t); i <= cpu; i++)
-            all[i] = INT64_MIN;
-        calls->last_gap.size = need;
-    }
-    ((int64_t *)(void *)calls->last_gap.data)[cpu] = after;
-    return FTB_OK;
-}
-
-static int gap_since(const ftb_graph *calls, uint16_t cpu, int64_t ts)
-{
-    size_t known = calls->last_gap.size / sizeof(int64_t);
-    return cpu < known && ((const int64_t *)(const void *)calls->last_gap.data)[cpu] > ts;
-}
-
-static int pass_gaps(ftb_graph *calls, int64_t ts)
-{
-    ftb_gap_rows *gaps = &calls->gaps;
-    for (; gaps->at < gaps->n && gaps->after[gaps->at] <= ts; gaps->at++)
-        if (note_gap(calls, gaps->after[gaps->at], gaps->cpu[gaps->at]) != FTB_OK)
-            return FTB_NO_MEMORY;
-    return FTB_OK;
 }
 
 /* ---- stacks ---- */
@@ -272,7 +195,7 @@ static int leave(ftb_graph *calls, const ftb_call_rows *rows, size_t i)
     int64_t duration = rows->duration[i] > 0 ? rows->duration[i] : 0;
     int64_t slept = (int64_t)((uint64_t)t->slept - (uint64_t)slept_before(t, f));
     int64_t time = slept <= 0 ? duration : duration > slept ? duration - slept : 0;
-    int is_lossy = f != NULL && (gap_since(calls, f->cpu, f->ts) || gap_since(calls, rows->cpu[i], f->ts));
+    int is_lossy = f != NULL && (ftb_gaps_since(&calls->gaps, f->cpu, f->ts) || ftb_gaps_since(&calls->gaps, rows->cpu[i], f->ts));
     add_return(calls, s, time, take_deeper(t, depth), is_lossy);
     add_done(t, depth, time);
     return FTB_OK;
@@ -334,7 +257,7 @@ static int next_row(ftb_graph *calls, ftb_call_rows *entries, ftb_call_rows *ret
     if (switches->at < switches->n && (!has_more(rows) || switch_is_first(switches, rows)))
         return change_task(calls, switches, switches->at++);
     size_t i = rows->at++;
-    if (pass_gaps(calls, rows->ts[i]) != FTB_OK)
+    if (ftb_gaps_pass(&calls->gaps, rows->ts[i]) != FTB_OK)
         return FTB_NO_MEMORY;
     return rows == entries ? enter(calls, rows, i) : leave(calls, rows, i);
 }
@@ -372,9 +295,9 @@ void ftb_graph_free(ftb_graph *calls)
         free(all[i].frames);
         free(all[i].done);
     }
-    free(calls->tasks.entries);
-    free(calls->places.entries);
+    ftb_pairs_free(&calls->tasks);
+    ftb_pairs_free(&calls->places);
+    ftb_gaps_free(&calls->gaps);
     ftb_column_free(&calls->task_rows);
     ftb_column_free(&calls->sums);
-    ftb_column_free(&calls->last_gap);
 }

@@ -6,9 +6,10 @@
 #ifndef FTB_GRAPH_H
 #define FTB_GRAPH_H
 
-#include "ftbuf.h"
+#include "ftb_gaps.h"
+#include "ftb_pairs.h"
 
-#define FTB_NO_NODE 0xffffffffu
+#define FTB_NO_NODE FTB_NO_NUMBER
 #define FTB_MAX_DEPTH 1024u /* deeper calls count as calls of this depth: kernels nest some fifty (K:ftrace.h), damage more */
 
 /* What is known of one function on one CPU, or of one path. */
@@ -41,36 +42,16 @@ typedef struct {
     size_t n, at;
 } ftb_switch_rows;
 
-/* Gaps, by `after`: the time of the first record behind the gap. */
-typedef struct {
-    const int64_t *after;
-    const uint16_t *cpu;
-    size_t n, at;
-} ftb_gap_rows;
-
-/* Open addressing: (a, b) -> 0, 1, 2, ... */
-typedef struct {
-    uint64_t a;
-    uint32_t b;
-    uint32_t value; /* plus one; 0: free */
-} ftb_pair_entry;
-
-typedef struct {
-    ftb_pair_entry *entries;
-    uint32_t mask, n;
-} ftb_pairs;
-
 struct ftb_task;
 typedef struct {
     /* set by the caller */
     uint8_t by_path;
     uint8_t own_time; /* the time of a call is without that of the calls inside */
-    ftb_gap_rows gaps; /* of the whole recording */
+    ftb_gaps gaps; /* of the whole recording */
     /* state */
     ftb_pairs tasks, places;
     ftb_column task_rows; /* of struct ftb_task */
     ftb_column sums;      /* of ftb_call_sums */
-    ftb_column last_gap;  /* of int64: by CPU, the end of its last gap */
 } ftb_graph;
 
 /* All rows of a step, in the order of time over all of them. */

@@ -1,7 +1,15 @@
-# The C contract of calls as Cython sees it: declarations of csrc/ftb_graph.h and nothing else.
+# The C contract of analyses as Cython sees it: declarations of csrc/ftb_gaps.h, ftb_graph.h, ftb_sched.h and ftb_intervals.h.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from ftbuf._csrc cimport ftb_column
+
+
+cdef extern from "ftb_gaps.h" nogil:
+    ctypedef struct ftb_gaps:
+        const int64_t *before
+        const int64_t *after
+        const uint16_t *cpu
+        size_t n
 
 
 cdef extern from "ftb_graph.h" nogil:
@@ -20,18 +28,52 @@ cdef extern from "ftb_graph.h" nogil:
         const int32_t *next
         size_t n
 
-    ctypedef struct ftb_gap_rows:
-        const int64_t *after
-        const uint16_t *cpu
-        size_t n
-
     ctypedef struct ftb_graph:
         uint8_t by_path
         uint8_t own_time
-        ftb_gap_rows gaps
+        ftb_gaps gaps
         ftb_column sums
 
     int ftb_graph_step(ftb_graph *calls, ftb_call_rows *entries, ftb_call_rows *returns, ftb_switch_rows *switches)
     int ftb_graph_count(ftb_graph *calls, const uint64_t *func, const uint16_t *cpu, size_t n)
     void ftb_graph_finish(ftb_graph *calls)
     void ftb_graph_free(ftb_graph *calls)
+
+
+cdef extern from "ftb_sched.h" nogil:
+    ctypedef struct ftb_sched_rows:
+        const int64_t *ts
+        const int32_t *pid
+        const int32_t *next
+        const uint16_t *cpu
+        const uint8_t *left
+        size_t n
+
+    ctypedef struct ftb_sched:
+        ftb_gaps gaps
+        ftb_column tasks
+        ftb_column cpus
+
+    int ftb_sched_begin(ftb_sched *s, uint16_t cpu, int32_t pid, int64_t since)
+    int ftb_sched_step(ftb_sched *s, ftb_sched_rows *switches, ftb_sched_rows *wakeups, uint32_t n_wakeups)
+    int ftb_sched_finish(ftb_sched *s, int64_t end)
+    void ftb_sched_free(ftb_sched *s)
+
+
+cdef extern from "ftb_intervals.h" nogil:
+    ctypedef struct ftb_edge_rows:
+        const int64_t *ts
+        const int32_t *key
+        const int64_t *kind
+        const uint8_t *flag
+        size_t n
+
+    ctypedef struct ftb_intervals:
+        ftb_gaps gaps
+        uint8_t of_cpus
+        ftb_column under_way
+        ftb_column whole
+        ftb_column lost
+
+    int ftb_intervals_step(ftb_intervals *v, ftb_edge_rows *begins, ftb_edge_rows *ends)
+    void ftb_intervals_free(ftb_intervals *v)

@@ -639,6 +639,6 @@ cdef class Records:
 include "_text.pxi"
 include "_lines.pxi"
 include "_repack.pxi"
-include "_calls.pxi"
+include "_analysis.pxi"
 include "_wakeups.pxi"
 include "_census.pxi"

@@ -54,10 +54,9 @@ class Reference:
         self.graph_time, self.sleep_time = graph_time, sleep_time
         self.of_cpu, self.of_path = defaultdict(Count), defaultdict(Count)
         self.stacks, self.done = defaultdict(list), defaultdict(list)
-        self.slept, self.out, self.gaps = defaultdict(int), {}, {}
+        self.slept, self.out = defaultdict(int), {}
+        self.gaps = list(zip(*(trace.lost[name].tolist() for name in ("common_cpu", "before", "after")), strict=True))
         for record in trace.records():
-            if record.lost is not None:
-                self.gaps[record.cpu] = record.ts
             if record.name in ENTRIES:
                 self.enter(record)
             elif record.name == "funcgraph_exit":
@@ -102,7 +101,8 @@ class Reference:
         time = max(max(duration, 0) - (self.slept[task] - since), 0)
         inner = min(sum(t for d, t in self.done[task] if d > depth), time)
         self.done[task] = [(d, t) for d, t in self.done[task] if d <= depth] + [(depth, time)]
-        lossy = call is not None and any(self.gaps.get(cpu, -1) > call.ts for cpu in (call.cpu, r.cpu))
+        lossy = call is not None and any(cpu in (call.cpu, r.cpu) and before < r.ts and after > call.ts
+                                         for cpu, before, after in self.gaps)
         for count in counts:
             count.hit += call is None
             count.times.append(time if self.graph_time else time - inner)
@@ -477,7 +477,7 @@ def test_the_command(tmp_path, capsys):
 
 
 def test_what_the_core_is_given_is_checked():
-    nothing = np.zeros(0, np.int64), np.zeros(0, np.uint16)
+    nothing = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint16)
     calls = _core.Calls(False, False, nothing)
     good = [np.zeros(2, t) for t in (np.int64, np.uint16, np.int32, np.uint64, np.uint32)]
     calls.step(good, [*good, np.zeros(2, np.int64)], None)

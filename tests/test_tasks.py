@@ -14,11 +14,11 @@ from pagebuilder import make_abi
 from recorder import OTHERS, SCHED, Recorder
 
 import ftbuf
-from ftbuf.analysis import cpus, irqs, osnoise, power, sched, systemcalls, tasks
+from ftbuf.analysis import cpus, irqs, osnoise, power, sched, schedtimes, systemcalls, tasks
 from ftbuf.cli.main import main
 
 EXAMPLE = ROOT / "examples" / "sched.dat"
-MODULES = (cpus, irqs, osnoise, power, systemcalls, tasks)
+MODULES = (irqs, osnoise, power, schedtimes, systemcalls)
 KINDS = {**SCHED, **OTHERS}
 
 
@@ -98,9 +98,8 @@ class TaskReference:
             if r.name == "sched_switch":
                 self.leave(r)
                 self.enter(r)
-            elif r["pid"] > 0:
-                runs = self.now.get(r["pid"], ("",))[0] == "run"
-                self.change(r["pid"], "run" if runs else "runnable", r.ts)
+            elif r["pid"] > 0 and self.now.get(r["pid"], ("",))[0] not in ("run", "runnable"):
+                self.change(r["pid"], "runnable", r.ts)
         self.end = {pid: state for pid, (state, _) in self.now.items()}
         for pid in list(self.now):
             self.change(pid, "ended", trace.end)

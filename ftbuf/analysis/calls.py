@@ -13,6 +13,7 @@ from ..errors import EventNotFoundError, FormatError
 from ..table import Table
 from ..trace import Trace
 from .sched import SWITCH, one_buffer
+from .spans import gap_rows
 
 ENTRIES = ("ftrace:funcgraph_entry", "ftrace:fgraph_retaddr_entry")
 EXIT = "ftrace:funcgraph_exit"
@@ -30,7 +31,7 @@ SUMS = np.dtype([("func", np.uint64), ("key", np.uint32), ("", np.uint32), ("hit
                  ("open", np.uint64), ("lossy", np.uint64), ("time", np.int64), ("inner", np.int64),
                  ("square_low", np.uint64), ("square_high", np.uint64)])  # csrc/ftb_graph.h ftb_call_sums
 NO_CALLER = 0xFFFFFFFF  # key of a path's first call
-NO_GAPS = np.zeros(0, np.int64), np.zeros(0, np.uint16)
+NO_GAPS = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint16)
 STEP = "4 MB"
 
 
@@ -78,7 +79,7 @@ class CallRun:
     @cached_property
     def graph(self) -> _core.Calls:
         """Only a graph's calls need to know of losses."""
-        return _core.Calls(*self.how, gaps_of(self.trace))
+        return _core.Calls(*self.how, gap_rows(self.trace))
 
     def count(self, step: dict[str, list[np.ndarray]]) -> None:
         """Records of the function tracer; some stand for several."""
@@ -100,11 +101,6 @@ class CallRun:
 
 def has_rows(columns: Sequence[np.ndarray] | None) -> bool:
     return columns is not None and len(columns[0]) > 0
-
-
-def gaps_of(trace: Trace) -> tuple[np.ndarray, np.ndarray]:
-    lost = trace.lost
-    return np.ascontiguousarray(lost["after"]), np.ascontiguousarray(lost["common_cpu"])
 
 
 def sleep_is_left_out(trace: Trace) -> bool:

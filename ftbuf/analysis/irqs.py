@@ -14,9 +14,9 @@ from ..errors import EventNotFoundError
 from ..survey import encoded
 from ..table import Encoded, Table
 from ..trace import EventView, Trace
-from .intervals import Intervals, edges
+from .intervals import Edges, Intervals, edges
 from .sched import one_buffer
-from .spans import STEP, chronological
+from .spans import STEP
 from .stats import PERCENTILES, Keys
 from .tables import rows_of, stacked, table
 
@@ -102,28 +102,28 @@ class PairMachine:
         self.trace, self.pair, self.by_cpu = trace, pair, by_cpu
         self.numbers = Keys()
         self.groups = Keys()  # place of the number << 16 | CPU
-        self.names: dict[int, dict[str, None]] = {}  # place of the number -> names of its handlers
+        self.names: dict[int, dict[str, None]] = {}  # number -> names of its handlers
         self.intervals = Intervals(trace, self.group_of, of_cpus=True)
 
-    def group_of(self, kind: np.ndarray, cpu: np.ndarray) -> np.ndarray:
-        return self.groups.groups(kind << 16 | (cpu if self.by_cpu else 0))
+    def group_of(self, number: np.ndarray, cpu: np.ndarray) -> np.ndarray:
+        places = self.numbers.groups(number.astype(np.uint64)).astype(np.int64)
+        return self.groups.groups(places << 16 | (cpu if self.by_cpu else 0))
 
     def step(self, step: dict[str, Table]) -> None:
         entries, exits = step[self.pair.entry.key], step[self.pair.exit.key]
+        if "name" in entries:
+            self.note_names(entries)
         if entries.num_rows or exits.num_rows:
-            begun, ended = (self.edges(t, begins) for t, begins in ((entries, True), (exits, False)))
-            self.intervals.step(chronological([begun, ended]))
+            self.intervals.step(self.edges(entries), self.edges(exits))
 
-    def edges(self, t: Table, begins: bool) -> dict[str, np.ndarray]:
-        number = t[self.pair.number] if self.pair.number in t else np.zeros(t.num_rows, np.uint64)
-        kind = self.numbers.groups(number.astype(np.uint64))
-        if begins and "name" in t:
-            self.note_names(kind, t.column("name"))
-        return edges(t["common_cpu"], t["common_ts"], kind, begins)
+    def edges(self, t: Table) -> Edges:
+        number = t[self.pair.number] if self.pair.number in t else np.zeros(t.num_rows, np.int64)
+        return edges(t["common_ts"], t["common_cpu"], number.astype(np.int64))
 
-    def note_names(self, kind: np.ndarray, names: Any) -> None:
+    def note_names(self, t: Table) -> None:
+        number, names = t[self.pair.number].astype(np.int64), t.column("name")
         if isinstance(names, Encoded):
-            for one in np.unique(kind << 32 | names.codes).tolist():
+            for one in np.unique(number << 32 | names.codes).tolist():
                 self.names.setdefault(one >> 32, {})[names.strings[one & 0xFFFFFFFF]] = None
 
     # ---- results ----
@@ -134,16 +134,16 @@ class PairMachine:
         kinds = groups >> 16
         columns: dict[str, Any] = {"kind": encoded([self.pair.kind] * len(groups)),
                                    "id": self.numbers.values.astype(np.uint64)[kinds]}
-        columns["name"] = encoded([self.name(k, int(n)) for k, n in zip(kinds.tolist(), columns["id"], strict=True)])
+        columns["name"] = encoded([self.name(number) for number in columns["id"].tolist()])
         if self.by_cpu:
             columns["cpu"] = groups & 0xFFFF
         made = table(columns | self.intervals.columns(len(groups), percentiles))
         return rows_of(made, np.lexsort((columns["id"], -made["time"])))
 
-    def name(self, kind: int, number: int) -> str:
+    def name(self, number: int) -> str:
         """Its handlers' names, what the print format calls it, its function, or its reason."""
-        if kind in self.names:
-            return ", ".join(self.names[kind])
+        if number in self.names:
+            return ", ".join(self.names[number])
         if self.pair.kind == "tasklet":
             return self.trace.symbols.name(number) or f"{number:#x}"
         if self.pair.kind == "ipi":

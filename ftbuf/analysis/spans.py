@@ -1,4 +1,4 @@
-"""States that last until the next row of their key: of tasks, CPUs, interrupts; matched step by step, a row a key is carried."""
+"""States that last until the next row of their key, matched step by step; and what analyses over time share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 
 from ..table import Encoded
 from ..trace import Trace
-from .gaps import Gaps
 from .stats import Keys
 
 STEP = "1 MB"
@@ -27,21 +26,6 @@ def chronological(parts: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.nda
     return {name: column[order] for name, column in joined.items()}
 
 
-def alternating(first: np.ndarray, second: np.ndarray, dtype: type) -> np.ndarray:
-    """first[0], second[0], first[1], second[1], ..."""
-    out: np.ndarray = np.empty(2 * len(first), dtype)
-    out[0::2], out[1::2] = first, second
-    return out
-
-
-def previous(mask: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """For each place the last one before it where `mask` is set, -1 where there is none from `start` on."""
-    upto = np.maximum.accumulate(np.where(mask, np.arange(len(mask)), -1))
-    found = np.concatenate([[-1], upto[:-1]])
-    found[found < start] = -1
-    return found
-
-
 @dataclass(frozen=True, slots=True)
 class Layout:
     """Rows of a step by key, each key's in order of time."""
@@ -49,13 +33,6 @@ class Layout:
     order: np.ndarray  # place -> row
     group: np.ndarray  # of each place: the number of its key
     first: np.ndarray  # of each place: whether it is its key's first in the step
-
-    @property
-    def start(self) -> np.ndarray:
-        """Of each place: where its key's begin."""
-        places = np.flatnonzero(self.first)
-        starts: np.ndarray = np.repeat(places, np.diff(np.append(places, len(self.order))))
-        return starts
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +83,6 @@ class Spans:
             self._known = np.concatenate([self._known, np.zeros(more, bool)])
             for name, value in self._unknown.items():
                 self._values[name] = np.concatenate([self._values[name], np.full(more, value)])
-
-    def carried(self, name: str, group: np.ndarray) -> np.ndarray:
-        """A value of the last row of each group in earlier steps."""
-        values: np.ndarray = self._values[name][group]
-        return values
 
     def begin(self, keys: np.ndarray, since: np.ndarray, **values: np.ndarray | int) -> None:
         """What keys of which nothing is known are doing, and since when."""
@@ -190,34 +162,22 @@ class Counters:
         return out
 
 
-class CpuGaps:
-    """Where records of a trace were lost: of any CPU, and of each."""
-
-    def __init__(self, trace: Trace) -> None:
-        self.all = Gaps(trace)
-        self.of = {cpu: Gaps(trace, cpu) for cpu in np.unique(trace.lost["common_cpu"]).tolist()}
-
-    def touch(self, cpu: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        """Whether an interval on a CPU has part of a gap of that CPU inside."""
-        found = np.zeros(len(starts), bool)
-        for one, gaps in self.of.items():
-            rows = np.flatnonzero(cpu == one)
-            found[rows] = gaps.touch(starts[rows], ends[rows])
-        return found
-
-
 class TaskNames:
     """The last name that was seen of each task."""
 
     def __init__(self) -> None:
         self._names: dict[int, str] = {}
+        self._keys = Keys()
 
     def note(self, pids: np.ndarray, names: Any) -> None:
         if not isinstance(names, Encoded) or not len(pids):
             return
-        unique, last = np.unique(pids[::-1], return_index=True)
-        codes = names.codes[::-1][last].tolist()
-        self._names.update(zip(unique.tolist(), (names.strings[code] for code in codes), strict=True))
+        groups = self._keys.groups(pids)
+        last = np.full(len(self._keys), -1)
+        last[groups] = np.arange(len(pids))  # of several rows of one task the last one stays
+        rows = last[last >= 0]
+        strings = (names.strings[code] for code in names.codes[rows].tolist())
+        self._names.update(zip(pids[rows].tolist(), strings, strict=True))
 
     def of(self, trace: Trace, pids: list[int]) -> list[str]:
         return [self._names[pid] if pid in self._names else trace.comms[pid] for pid in pids]
@@ -227,3 +187,11 @@ def cpu_starts(trace: Trace) -> dict[int, int]:
     """CPU -> time of its first record: since when its records tell what it did."""
     starts = {cpu: trace.window(cpus=[cpu]).start for cpu in trace.cpus}
     return {cpu: start for cpu, start in starts.items() if start is not None}
+
+
+def gap_rows(trace: Trace) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What the core wants to know of losses: times before and after, and CPUs, by the first."""
+    lost = trace.lost
+    order = np.argsort(lost["before"], kind="stable")
+    before, after, cpu = (lost[name][order] for name in ("before", "after", "common_cpu"))
+    return before, after, cpu

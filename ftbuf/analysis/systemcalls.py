@@ -12,7 +12,7 @@ from ..errors import EventNotFoundError
 from ..survey import encoded
 from ..table import Table
 from ..trace import Trace
-from .intervals import Intervals, edges
+from .intervals import Edges, Intervals, edges
 from .sched import FIRST_LOOK, occurs, one_buffer
 from .spans import STEP, TaskNames, chronological
 from .stats import PERCENTILES, Keys
@@ -103,12 +103,13 @@ class SyscallMachine:
         self.names = TaskNames()
         self.intervals = Intervals(trace, self.group_of, of_cpus=False)
 
-    def group_of(self, kind: np.ndarray, pid: np.ndarray) -> np.ndarray:
+    def group_of(self, number: np.ndarray, pid: np.ndarray) -> np.ndarray:
         """The row that a call counts in."""
+        calls = self.numbers.groups(number)
         if self.by == "call":
-            return kind
+            return calls
         tasks = self.tasks.groups(pid)
-        return tasks if self.by == "task" else self.both.groups(tasks * CALLS + np.minimum(kind, CALLS - 1))
+        return tasks if self.by == "task" else self.both.groups(tasks * CALLS + np.minimum(calls, CALLS - 1))
 
     def rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Of each row the places of the task and of the number."""
@@ -119,21 +120,14 @@ class SyscallMachine:
         return count, count
 
     def read(self, entries: Sequence[str], exits: Sequence[str]) -> None:
-        trace, raw = self.trace, ENTER in entries
-        number = "id" if raw else NUMBER
-        columns = {trace[e].key: [c for c in ("common_ts", "common_pid", number, "ret") if c in trace[e].columns]
-                   for e in (*entries, *exits) if e in trace}
-        ends = {trace[e].key for e in exits if e in trace}
+        trace = self.trace
+        number = "id" if ENTER in entries else NUMBER
+        keys = [[trace[e].key for e in events if e in trace] for events in (entries, exits)]
+        wanted = "common_ts", "common_pid", number, "ret"
+        columns = {key: [c for c in wanted if c in trace[key].columns] for key in (*keys[0], *keys[1])}
         for step in trace.iterate(list(columns), columns, step_size=STEP):
-            rows = [self.edges(step[key], number, key not in ends) for key in (*(columns.keys() - ends), *ends)
-                    if step[key].num_rows]
-            if rows:
-                self.intervals.step(chronological(rows))
-
-    def edges(self, t: Table, number: str, begins: bool) -> dict[str, np.ndarray]:
-        kind = self.numbers.groups(t[number].astype(np.int64))
-        failed = (t["ret"] < 0) & (t["ret"] >= -MAX_ERRNO) if "ret" in t else False
-        return edges(t["common_pid"], t["common_ts"], kind, begins, failed)
+            begins, ends = (in_order([rows_of_calls(step[key], number) for key in some]) for some in keys)
+            self.intervals.step(begins, ends)
 
     # ---- results ----
 
@@ -152,3 +146,17 @@ class SyscallMachine:
         made = table(columns | {"count": sums.pop("count")} | errors | sums)
         order = np.argsort(-made["time"], kind="stable")
         return rows_of(made, order[(made["count"] + made["lost"] + made["open"])[order] > 0])
+
+
+def rows_of_calls(t: Table, number: str) -> dict[str, np.ndarray]:
+    ret = t["ret"] if "ret" in t else np.zeros(t.num_rows, np.int64)
+    return {"ts": t["common_ts"], "pid": t["common_pid"], "number": t[number], "failed": (ret < 0) & (ret >= -MAX_ERRNO)}
+
+
+def in_order(parts: Sequence[dict[str, np.ndarray]]) -> Edges:
+    """Rows of one event, or of many, by time."""
+    parts = [part for part in parts if len(part["ts"])] or parts[:1]
+    if not parts:
+        return edges(*(np.zeros(0, np.int64) for _ in range(3)))
+    rows = parts[0] if len(parts) == 1 else chronological(parts)
+    return edges(rows["ts"], rows["pid"], rows["number"], rows["failed"])

@@ -1,0 +1,46 @@
+/* Intervals that one row begins and another ends, by key: an interrupt's handler on a CPU, a task's system call. */
+#ifndef FTB_INTERVALS_H
+#define FTB_INTERVALS_H
+
+#include "ftb_gaps.h"
+#include "ftb_pairs.h"
+
+/* Rows of one step. */
+typedef struct {
+    const int64_t *ts;
+    const int32_t *key;
+    const int64_t *kind; /* what a beginning and its end have in common */
+    const uint8_t *flag; /* of ends; NULL: none has one */
+    size_t n, at;
+} ftb_edge_rows;
+
+typedef struct {
+    int64_t duration;
+    int64_t kind;
+    int32_t key;
+    uint32_t flag;
+} ftb_interval;
+
+typedef struct {
+    int64_t since, kind;
+    int32_t key;
+    uint32_t is_open;
+} ftb_under_way;
+
+typedef struct {
+    /* set by the caller */
+    ftb_gaps gaps;
+    uint8_t of_cpus; /* a key is a CPU, and its own gaps matter; else those of all CPUs do */
+    /* state */
+    ftb_pairs numbers;
+    ftb_column under_way; /* of ftb_under_way, by key's number */
+    /* what came out */
+    ftb_column whole; /* of ftb_interval */
+    ftb_column lost;  /* of ftb_interval: another beginning followed, or an end of another kind, or records were lost inside */
+} ftb_intervals;
+
+/* All rows of a step; of the same time, beginnings come first. */
+int ftb_intervals_step(ftb_intervals *v, ftb_edge_rows *begins, ftb_edge_rows *ends);
+void ftb_intervals_free(ftb_intervals *v);
+
+#endif

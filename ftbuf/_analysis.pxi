@@ -1,0 +1,216 @@
+# Part of _core.pyx: what analyses add up of decoded columns, step by step.
+from ftbuf._cgraph cimport *
+
+
+cdef const void *numbers(list keep, source, size_t n, size_t width) except? NULL:
+    """The memory of n numbers of so many bytes each, held by `keep`."""
+    cdef Pages pages = Pages(source)
+    if <size_t>pages.view.len != n * width or <size_t>pages.view.itemsize != width:
+        raise ValueError(f"not {n} numbers of {width} bytes")
+    keep.append(pages)
+    return pages.view.buf
+
+
+cdef int set_gaps(ftb_gaps *gaps, spec, list keep) except -1:
+    """spec: int64 times before and after each gap, ascending by the first, and uint16 CPUs."""
+    gaps.n = len(spec[0])
+    gaps.before = <const int64_t *>numbers(keep, spec[0], gaps.n, 8)
+    gaps.after = <const int64_t *>numbers(keep, spec[1], gaps.n, 8)
+    gaps.cpu = <const uint16_t *>numbers(keep, spec[2], gaps.n, 2)
+    return 0
+
+
+@cython.final
+cdef class Calls:
+    """Sums of calls, by function and CPU or by path of callers.
+
+    Parameters
+    ----------
+    by_path, own_time : as in csrc/ftb_graph.h
+    gaps : (times before, times after, CPUs), by the first
+    """
+
+    cdef ftb_graph calls
+    cdef list keep
+    cdef bint is_finished
+
+    def __cinit__(self, bint by_path, bint own_time, gaps):
+        self.keep = []
+        self.calls.by_path, self.calls.own_time = by_path, own_time
+        set_gaps(&self.calls.gaps, gaps, self.keep)
+
+    def __dealloc__(self):
+        ftb_graph_free(&self.calls)
+
+    def step(self, entries, returns, switches):
+        """Arrays of one step, each kind of rows in time order: int64 ts, uint16 cpu, int32 pid, uint64 func, uint32 depth (and
+        int64 duration) of entries and returns; int64 ts, int32 pids before and after of switches. None: there are none.
+        """
+        cdef ftb_call_rows calls[2]
+        cdef ftb_switch_rows changes
+        cdef int status
+        keep = []
+        check_unfinished(self.is_finished)
+        memset(calls, 0, sizeof(calls))
+        memset(&changes, 0, sizeof(changes))
+        if entries is not None:
+            set_call_rows(&calls[0], entries, keep)
+        if returns is not None:
+            set_call_rows(&calls[1], returns, keep)
+            calls[1].duration = <const int64_t *>numbers(keep, returns[5], calls[1].n, 8)
+        if switches is not None:
+            changes.n = len(switches[0])
+            changes.ts = <const int64_t *>numbers(keep, switches[0], changes.n, 8)
+            changes.prev = <const int32_t *>numbers(keep, switches[1], changes.n, 4)
+            changes.next = <const int32_t *>numbers(keep, switches[2], changes.n, 4)
+        with nogil:
+            status = ftb_graph_step(&self.calls, &calls[0], &calls[1], &changes)
+        check_memory(status)
+
+    def count(self, func, cpu):
+        """Calls of which nothing is known but that they were: uint64 func, uint16 cpu."""
+        cdef size_t n = len(func)
+        cdef int status
+        keep = []
+        check_unfinished(self.is_finished)
+        cdef const uint64_t *functions = <const uint64_t *>numbers(keep, func, n, 8)
+        cdef const uint16_t *cpus = <const uint16_t *>numbers(keep, cpu, n, 2)
+        with nogil:
+            status = ftb_graph_count(&self.calls, functions, cpus, n)
+        check_memory(status)
+
+    def finish(self):
+        """Rows of ftb_call_sums: nothing may follow."""
+        check_unfinished(self.is_finished)
+        self.is_finished = True
+        ftb_graph_finish(&self.calls)
+        return Column.adopt(&self.calls.sums)
+
+
+cdef int check_unfinished(bint is_finished) except -1:
+    if is_finished:
+        raise ValueError("nothing can be added to what is finished")
+    return 0
+
+
+cdef int check_memory(int status) except -1:
+    if status != FTB_OK:
+        raise MemoryError
+    return 0
+
+
+cdef int set_call_rows(ftb_call_rows *rows, arrays, list keep) except -1:
+    rows.n = len(arrays[0])
+    rows.ts = <const int64_t *>numbers(keep, arrays[0], rows.n, 8)
+    rows.cpu = <const uint16_t *>numbers(keep, arrays[1], rows.n, 2)
+    rows.pid = <const int32_t *>numbers(keep, arrays[2], rows.n, 4)
+    rows.func = <const uint64_t *>numbers(keep, arrays[3], rows.n, 8)
+    rows.depth = <const uint32_t *>numbers(keep, arrays[4], rows.n, 4)
+    return 0
+
+
+@cython.final
+cdef class Sched:
+    """Times of tasks and CPUs. ``gaps`` as of Calls."""
+
+    cdef ftb_sched sched
+    cdef list keep
+    cdef bint is_finished
+
+    def __cinit__(self, gaps):
+        self.keep = []
+        set_gaps(&self.sched.gaps, gaps, self.keep)
+
+    def __dealloc__(self):
+        ftb_sched_free(&self.sched)
+
+    def begin(self, uint16_t cpu, int32_t pid, int64_t since):
+        """Before the first step: what a CPU runs since its first record."""
+        check_unfinished(self.is_finished)
+        check_memory(ftb_sched_begin(&self.sched, cpu, pid, since))
+
+    def step(self, switches, wakeups):
+        """Arrays of one step, each in time order: int64 ts, uint16 cpu, int32 pids before and after, uint8 states of those that
+        left (None: only CPUs are wanted); of up to two kinds of wakeups int64 ts, int32 pid.
+        """
+        cdef ftb_sched_rows changes
+        cdef ftb_sched_rows woken[2]
+        cdef uint32_t k, n = len(wakeups)
+        cdef int status
+        keep = []
+        check_unfinished(self.is_finished)
+        if n > 2:
+            raise ValueError("more than two kinds of wakeups")
+        memset(&changes, 0, sizeof(changes))
+        memset(woken, 0, sizeof(woken))
+        changes.n = len(switches[0])
+        changes.ts = <const int64_t *>numbers(keep, switches[0], changes.n, 8)
+        changes.cpu = <const uint16_t *>numbers(keep, switches[1], changes.n, 2)
+        changes.pid = <const int32_t *>numbers(keep, switches[2], changes.n, 4)
+        changes.next = <const int32_t *>numbers(keep, switches[3], changes.n, 4)
+        if switches[4] is not None:
+            changes.left = <const uint8_t *>numbers(keep, switches[4], changes.n, 1)
+        for k in range(n):
+            woken[k].n = len(wakeups[k][0])
+            woken[k].ts = <const int64_t *>numbers(keep, wakeups[k][0], woken[k].n, 8)
+            woken[k].pid = <const int32_t *>numbers(keep, wakeups[k][1], woken[k].n, 4)
+        with nogil:
+            status = ftb_sched_step(&self.sched, &changes, woken, n)
+        check_memory(status)
+
+    def finish(self, int64_t end):
+        """Rows of ftb_task_times, and of ftb_cpu_times by CPU: nothing may follow."""
+        check_unfinished(self.is_finished)
+        check_memory(ftb_sched_finish(&self.sched, end))
+        self.is_finished = True
+        return Column.adopt(&self.sched.tasks), Column.adopt(&self.sched.cpus)
+
+
+@cython.final
+cdef class Intervals:
+    """Intervals by key. ``gaps`` as of Calls; ``of_cpus`` as in csrc/ftb_intervals.h."""
+
+    cdef ftb_intervals intervals
+    cdef list keep
+    cdef bint is_finished
+
+    def __cinit__(self, bint of_cpus, gaps):
+        self.keep = []
+        self.intervals.of_cpus = of_cpus
+        set_gaps(&self.intervals.gaps, gaps, self.keep)
+
+    def __dealloc__(self):
+        ftb_intervals_free(&self.intervals)
+
+    def step(self, begins, ends):
+        """Arrays of one step, each in time order: int64 ts, int32 key, int64 kind, and uint8 flag or None.
+
+        Returns rows of ftb_interval: those that are whole, and those that are not.
+        """
+        cdef ftb_edge_rows edges[2]
+        cdef int status
+        keep = []
+        check_unfinished(self.is_finished)
+        memset(edges, 0, sizeof(edges))
+        set_edges(&edges[0], begins, keep)
+        set_edges(&edges[1], ends, keep)
+        with nogil:
+            status = ftb_intervals_step(&self.intervals, &edges[0], &edges[1])
+        check_memory(status)
+        return Column.adopt(&self.intervals.whole), Column.adopt(&self.intervals.lost)
+
+    def finish(self):
+        """Rows of ftb_under_way: the last beginning of each key, and whether no end followed. Nothing may follow."""
+        check_unfinished(self.is_finished)
+        self.is_finished = True
+        return Column.adopt(&self.intervals.under_way)
+
+
+cdef int set_edges(ftb_edge_rows *rows, arrays, list keep) except -1:
+    rows.n = len(arrays[0])
+    rows.ts = <const int64_t *>numbers(keep, arrays[0], rows.n, 8)
+    rows.key = <const int32_t *>numbers(keep, arrays[1], rows.n, 4)
+    rows.kind = <const int64_t *>numbers(keep, arrays[2], rows.n, 8)
+    if arrays[3] is not None:
+        rows.flag = <const uint8_t *>numbers(keep, arrays[3], rows.n, 1)
+    return 0
