@@ -21,21 +21,6 @@ RECORDS = 2_000_000
 ROUNDS = 5
 
 
-def decode_all(path: Path, **options: Any) -> dict[str, ftbuf.Table]:
-    with ftbuf.open(path) as trace:
-        return trace.tables(**options)
-
-
-def decode_one(path: Path, event: str) -> ftbuf.Table:
-    with ftbuf.open(path) as trace:
-        return trace[event].table(threads=1)
-
-
-def decode_window(path: Path, start: int, end: int) -> dict[str, ftbuf.Table]:
-    with ftbuf.open(path) as trace:
-        return trace.window(start, end).tables(threads=1)
-
-
 def row(what: str, seconds: dict[str, float], events: int) -> dict[str, Any]:
     (first, a), (second, b) = seconds.items()
     return {"of": what, "time of": first, "ms": a * 1e3, "over time of": second, "ms ": b * 1e3, "ratio": a / b,
@@ -48,20 +33,23 @@ def rare_event(counts: dict[str, int]) -> str:
     return min(counts, key=lambda name: abs(counts[name] - total / 100))
 
 
-def compare(name: str, path: Path) -> list[dict[str, Any]]:
-    with ftbuf.open(path) as trace:
-        counts, start, end = trace.events, trace.start or 0, trace.end or 0
+def compare(name: str, trace: ftbuf.Trace) -> list[dict[str, Any]]:
+    counts, start, end = trace.events, trace.start or 0, trace.end or 0
     events, rare = sum(counts.values()), rare_event(counts)
     middle, length = (start + end) // 2, (end - start) // 100
-    pairs: list[tuple[Callable[[], object], Callable[[], object], str, str]] = [
-        (lambda: decode_all(path, threads=1), lambda: decode_all(path, threads=1, order="cpu"), "time order", "CPU order"),
-        (lambda: decode_all(path, threads=1), lambda: decode_all(path, threads=2), "one thread", "two threads"),
-        (lambda: decode_all(path, threads=1), lambda: decode_window(path, middle, middle + length), "all", "1 % window"),
+
+    def everything() -> object:
+        return trace.tables(threads=1)
+
+    pairs: list[tuple[str, Callable[[], object], str]] = [
+        ("CPU order", lambda: trace.tables(threads=1, order="cpu"), "all, in time order"),
+        ("two threads", lambda: trace.tables(threads=2), "one thread"),
+        ("1 % window", lambda: trace.window(middle, middle + length).tables(threads=1), "all"),
     ]
     if len(counts) > 1:
         share = f"{rare}, {100 * counts[rare] / events:.1f} %"
-        pairs.append((lambda: decode_all(path, threads=1), lambda: decode_one(path, rare), "all events", share))
-    return [row(name, side_by_side({a: first, b: second}, ROUNDS), events) for first, second, a, b in pairs]
+        pairs.append((share, lambda: trace[rare].table(threads=1), "all events"))
+    return [row(name, side_by_side({first: everything, second: work}, ROUNDS), events) for second, work, first in pairs]
 
 
 def each_record(path: Path, look: Callable[[Any], object] | None) -> None:
@@ -82,5 +70,8 @@ def records(name: str, path: Path) -> dict[str, Any]:
 def run() -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as temporary:
         paths = {name: grow(name, Path(temporary)) for name in ("function", "mixed")}
-        rows = [r for name, path in paths.items() for r in compare(name, path)]
+        rows = []
+        for name, path in paths.items():
+            with ftbuf.open(path) as trace:
+                rows += compare(name, trace)
         return [*rows, *(records(name, path) for name, path in paths.items())]

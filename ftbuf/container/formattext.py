@@ -59,10 +59,16 @@ class FormatTexts:
     def _heads(self) -> list[tuple[str, str, int, int]]:
         """(system, event, id, key) of every text that begins as a format does."""
         heads = []
-        for key, extent in enumerate(self.extents):
-            match = format_head(extent.source.read(extent.offset, min(extent.size, _HEAD_LENGTH)))
+        view, base, of = memoryview(b""), 0, None  # what came for free with the last text: often all that follow
+        for key, (system, source, offset, size) in enumerate(self.extents):
+            length = min(size, _HEAD_LENGTH)
+            at = offset - base
+            if source is not of or not 0 <= at <= len(view) - length:
+                source.read(offset, length)
+                view, base, of, at = source.window(offset, length), offset, source, 0
+            match = format_head(view[at : at + length])
             if match is not None:
-                heads.append((extent.system, *match, key))
+                heads.append((system, *match, key))
         return heads
 
     @cached_property
