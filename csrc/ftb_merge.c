@@ -1,7 +1,7 @@
 /* Streams of record refs into one, in the order (time, stream index): a tree of two-way merges whose leaves are the streams.
  *
  * A stream's own order is kept even where its clock steps back: a merge only ever compares the heads. Records of several CPUs that
- * interleave are taken one by one without a branch on which is next; runs of one CPU are moved eight at a time. */
+ * take turns are taken one by one; runs of one CPU are moved eight at a time. */
 #include "ftb_inline.h"
 #include "ftbuf.h"
 
@@ -79,6 +79,14 @@ FTB_ALWAYS_INLINE int run_before(const ftb_batch *in, uint32_t from, int64_t bou
     return before;
 }
 
+/* Records that can be taken without looking whether there are more: each step takes one of either source. */
+FTB_ALWAYS_INLINE uint32_t least(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
+{
+    a = a < b ? a : b;
+    c = c < d ? c : d;
+    return a < c ? a : c;
+}
+
 /* Until one source is used up or `out` is full. Equal times: the left one, whose streams have the lower indices. */
 static void interleave(ftb_source *left, ftb_source *right, ftb_batch *out)
 {
@@ -95,7 +103,7 @@ static void interleave(ftb_source *left, ftb_source *right, ftb_batch *out)
             j += AT_ONCE, n += AT_ONCE;
             continue;
         }
-        for (uint32_t k = 0; k < AT_ONCE && i < a->n && j < b->n && n < FTB_BATCH; k++, n++) {
+        for (const uint32_t stop = n + least(AT_ONCE, FTB_BATCH - n, a->n - i, b->n - j); n < stop; n++) {
             const uint32_t is_right = b->ts[j] < a->ts[i];
             const ftb_batch *from = is_right ? b : a;
             const uint32_t at = is_right ? j : i;
