@@ -47,7 +47,7 @@ typedef struct {
     /* set by the caller */
     uint8_t by_path;
     uint8_t own_time; /* the time of a call is without that of the calls inside */
-    ftb_gaps gaps; /* of the whole recording */
+    ftb_gaps gaps; /* what becomes known is added before a step */
     /* state */
     ftb_pairs tasks, places;
     ftb_column task_rows; /* of struct ftb_task */

@@ -29,7 +29,7 @@ typedef struct {
 
 typedef struct {
     /* set by the caller */
-    ftb_gaps gaps;
+    ftb_gaps gaps; /* what becomes known is added before a step */
     uint8_t of_cpus; /* a key is a CPU, and its own gaps matter; else those of all CPUs do */
     /* state */
     ftb_pairs numbers;

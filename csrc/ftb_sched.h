@@ -48,7 +48,7 @@ typedef struct {
 } ftb_sched_rows;
 
 typedef struct {
-    ftb_gaps gaps;
+    ftb_gaps gaps; /* what becomes known is added before a step */
     ftb_pairs numbers;
     ftb_column tasks; /* of ftb_task_times */
     ftb_column cpus;  /* of ftb_cpu_times, by CPU */

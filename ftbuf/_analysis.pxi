@@ -11,13 +11,16 @@ cdef const void *numbers(list keep, source, size_t n, size_t width) except? NULL
     return pages.view.buf
 
 
-cdef int set_gaps(ftb_gaps *gaps, spec, list keep) except -1:
-    """spec: int64 times before and after each gap, ascending by the first, and uint16 CPUs."""
-    gaps.n = len(spec[0])
-    gaps.before = <const int64_t *>numbers(keep, spec[0], gaps.n, 8)
-    gaps.after = <const int64_t *>numbers(keep, spec[1], gaps.n, 8)
-    gaps.cpu = <const uint16_t *>numbers(keep, spec[2], gaps.n, 2)
-    return 0
+cdef int add_gaps(ftb_gaps *gaps, spec) except -1:
+    """spec: of the gaps that have become known int64 times before and after, and uint16 CPUs."""
+    cdef size_t n = len(spec[0])
+    keep = []
+    if n == 0:
+        return 0
+    cdef const int64_t *before = <const int64_t *>numbers(keep, spec[0], n, 8)
+    cdef const int64_t *after = <const int64_t *>numbers(keep, spec[1], n, 8)
+    cdef const uint16_t *cpu = <const uint16_t *>numbers(keep, spec[2], n, 2)
+    return check_memory(ftb_gaps_add(gaps, before, after, cpu, n))
 
 
 @cython.final
@@ -27,30 +30,28 @@ cdef class Calls:
     Parameters
     ----------
     by_path, own_time : as in csrc/ftb_graph.h
-    gaps : (times before, times after, CPUs), by the first
     """
 
     cdef ftb_graph calls
-    cdef list keep
     cdef bint is_finished
 
-    def __cinit__(self, bint by_path, bint own_time, gaps):
-        self.keep = []
+    def __cinit__(self, bint by_path, bint own_time):
         self.calls.by_path, self.calls.own_time = by_path, own_time
-        set_gaps(&self.calls.gaps, gaps, self.keep)
 
     def __dealloc__(self):
         ftb_graph_free(&self.calls)
 
-    def step(self, entries, returns, switches):
+    def step(self, entries, returns, switches, gaps):
         """Arrays of one step, each kind of rows in time order: int64 ts, uint16 cpu, int32 pid, uint64 func, uint32 depth (and
         int64 duration) of entries and returns; int64 ts, int32 pids before and after of switches. None: there are none.
+        ``gaps``: see add_gaps.
         """
         cdef ftb_call_rows calls[2]
         cdef ftb_switch_rows changes
         cdef int status
         keep = []
         check_unfinished(self.is_finished)
+        add_gaps(&self.calls.gaps, gaps)
         memset(calls, 0, sizeof(calls))
         memset(&changes, 0, sizeof(changes))
         if entries is not None:
@@ -111,15 +112,10 @@ cdef int set_call_rows(ftb_call_rows *rows, arrays, list keep) except -1:
 
 @cython.final
 cdef class Sched:
-    """Times of tasks and CPUs. ``gaps`` as of Calls."""
+    """Times of tasks and CPUs."""
 
     cdef ftb_sched sched
-    cdef list keep
     cdef bint is_finished
-
-    def __cinit__(self, gaps):
-        self.keep = []
-        set_gaps(&self.sched.gaps, gaps, self.keep)
 
     def __dealloc__(self):
         ftb_sched_free(&self.sched)
@@ -129,9 +125,9 @@ cdef class Sched:
         check_unfinished(self.is_finished)
         check_memory(ftb_sched_begin(&self.sched, cpu, pid, since))
 
-    def step(self, switches, wakeups):
+    def step(self, switches, wakeups, gaps):
         """Arrays of one step, each in time order: int64 ts, uint16 cpu, int32 pids before and after, uint8 states of those that
-        left (None: only CPUs are wanted); of up to two kinds of wakeups int64 ts, int32 pid.
+        left (None: only CPUs are wanted); of up to two kinds of wakeups int64 ts, int32 pid. ``gaps``: see add_gaps.
         """
         cdef ftb_sched_rows changes
         cdef ftb_sched_rows woken[2]
@@ -141,6 +137,7 @@ cdef class Sched:
         check_unfinished(self.is_finished)
         if n > 2:
             raise ValueError("more than two kinds of wakeups")
+        add_gaps(&self.sched.gaps, gaps)
         memset(&changes, 0, sizeof(changes))
         memset(woken, 0, sizeof(woken))
         changes.n = len(switches[0])
@@ -161,29 +158,26 @@ cdef class Sched:
     def finish(self, int64_t end):
         """Rows of ftb_task_times, and of ftb_cpu_times by CPU: nothing may follow."""
         check_unfinished(self.is_finished)
-        check_memory(ftb_sched_finish(&self.sched, end))
         self.is_finished = True
+        check_memory(ftb_sched_finish(&self.sched, end))
         return Column.adopt(&self.sched.tasks), Column.adopt(&self.sched.cpus)
 
 
 @cython.final
 cdef class Intervals:
-    """Intervals by key. ``gaps`` as of Calls; ``of_cpus`` as in csrc/ftb_intervals.h."""
+    """Intervals by key; ``of_cpus`` as in csrc/ftb_intervals.h."""
 
     cdef ftb_intervals intervals
-    cdef list keep
     cdef bint is_finished
 
-    def __cinit__(self, bint of_cpus, gaps):
-        self.keep = []
+    def __cinit__(self, bint of_cpus):
         self.intervals.of_cpus = of_cpus
-        set_gaps(&self.intervals.gaps, gaps, self.keep)
 
     def __dealloc__(self):
         ftb_intervals_free(&self.intervals)
 
-    def step(self, begins, ends):
-        """Arrays of one step, each in time order: int64 ts, int32 key, int64 kind, and uint8 flag or None.
+    def step(self, begins, ends, gaps):
+        """Arrays of one step, each in time order: int64 ts, int32 key, int64 kind, and uint8 flag or None. ``gaps``: see add_gaps.
 
         Returns rows of ftb_interval: those that are whole, and those that are not.
         """
@@ -191,6 +185,7 @@ cdef class Intervals:
         cdef int status
         keep = []
         check_unfinished(self.is_finished)
+        add_gaps(&self.intervals.gaps, gaps)
         memset(edges, 0, sizeof(edges))
         set_edges(&edges[0], begins, keep)
         set_edges(&edges[1], ends, keep)

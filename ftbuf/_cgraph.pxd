@@ -6,10 +6,9 @@ from ftbuf._csrc cimport ftb_column
 
 cdef extern from "ftb_gaps.h" nogil:
     ctypedef struct ftb_gaps:
-        const int64_t *before
-        const int64_t *after
-        const uint16_t *cpu
-        size_t n
+        size_t at
+
+    int ftb_gaps_add(ftb_gaps *gaps, const int64_t *before, const int64_t *after, const uint16_t *cpu, size_t n)
 
 
 cdef extern from "ftb_graph.h" nogil:

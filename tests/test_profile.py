@@ -478,16 +478,16 @@ def test_the_command(tmp_path, capsys):
 
 def test_what_the_core_is_given_is_checked():
     nothing = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint16)
-    calls = _core.Calls(False, False, nothing)
+    calls = _core.Calls(False, False)
     good = [np.zeros(2, t) for t in (np.int64, np.uint16, np.int32, np.uint64, np.uint32)]
-    calls.step(good, [*good, np.zeros(2, np.int64)], None)
+    calls.step(good, [*good, np.zeros(2, np.int64)], None, nothing)
     with pytest.raises(ValueError, match="2 numbers of 4 bytes"):
-        calls.step([*good[:4], np.zeros(2, np.int64)], None, None)
+        calls.step([*good[:4], np.zeros(2, np.int64)], None, None, nothing)
     with pytest.raises(ValueError, match="2 numbers of 8 bytes"):
-        calls.step(None, [*good, np.zeros(1, np.int64)], None)
+        calls.step(None, [*good, np.zeros(1, np.int64)], None, nothing)
     with pytest.raises(ValueError, match="numbers"):
         calls.count(np.zeros(2, np.uint64), np.zeros(1, np.uint16))
     calls.finish()
-    for again in (calls.finish, lambda: calls.step(None, None, None)):
+    for again in (calls.finish, lambda: calls.step(None, None, None, nothing)):
         with pytest.raises(ValueError, match="finished"):
             again()

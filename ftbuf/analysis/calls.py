@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -31,7 +30,6 @@ SUMS = np.dtype([("func", np.uint64), ("key", np.uint32), ("", np.uint32), ("hit
                  ("open", np.uint64), ("lossy", np.uint64), ("time", np.int64), ("inner", np.int64),
                  ("square_low", np.uint64), ("square_high", np.uint64)])  # csrc/ftb_graph.h ftb_call_sums
 NO_CALLER = 0xFFFFFFFF  # key of a path's first call
-NO_GAPS = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint16)
 STEP = "4 MB"
 
 
@@ -60,26 +58,19 @@ class CallRun:
 
     def __init__(self, trace: Trace, by_path: bool, own_time: bool, *, without_sleep: bool) -> None:
         self.trace, self.without_sleep = trace, without_sleep
-        self.how = by_path, own_time
-        self.functions = _core.Calls(*self.how, NO_GAPS)
+        self.graph, self.functions = (_core.Calls(by_path, own_time) for _ in range(2))
 
     def sums(self) -> Sums:
         timed = slept = False
-        for step in self.steps():
+        for step, gaps in self.steps():
             entries, exits, switches = merged([step[e] for e in ENTRIES if e in step]), step.get(EXIT), step.get(SWITCH)
             timed, slept = timed or has_rows(entries) or has_rows(exits), slept or has_rows(switches)
-            if timed or slept:
-                self.graph.step(entries, returns(exits), switches)
+            self.graph.step(entries, returns(exits), switches, gaps)
             self.count(step)
         if timed and self.without_sleep and not slept:
             raise EventNotFoundError(f"only {SWITCH} tells when tasks slept, and the recording has no such records")
         found = np.frombuffer((self.graph if timed else self.functions).finish(), SUMS)  # type: ignore[call-overload]
         return Sums(found, timed)
-
-    @cached_property
-    def graph(self) -> _core.Calls:
-        """Only a graph's calls need to know of losses."""
-        return _core.Calls(*self.how, gap_rows(self.trace))
 
     def count(self, step: dict[str, list[np.ndarray]]) -> None:
         """Records of the function tracer; some stand for several."""
@@ -90,13 +81,14 @@ class CallRun:
             cpu, function, count = step[REPEATS]
             self.functions.count(np.repeat(function, count), np.repeat(cpu, count))
 
-    def steps(self) -> Iterator[dict[str, list[np.ndarray]]]:
+    def steps(self) -> Iterator[tuple[dict[str, list[np.ndarray]], tuple[np.ndarray, ...]]]:
+        """Columns of each event, and the losses of the step."""
         trace = self.trace
         wanted = (*ENTRIES, EXIT, FUNCTION, REPEATS, *([SWITCH] if self.without_sleep else []))
         key_of = {name: trace[name].key for name in wanted if name in trace}
         columns = {key: COLUMNS[name] for name, key in key_of.items()}
-        for step in trace.iterate(list(columns), columns, step_size=STEP) if columns else ():
-            yield {name: arrays(step[key]) for name, key in key_of.items()}
+        for step, lost in trace.steps(list(columns), columns, step_size=STEP) if columns else ():
+            yield {name: arrays(step[key]) for name, key in key_of.items()}, gap_rows(lost)
 
 
 def has_rows(columns: Sequence[np.ndarray] | None) -> bool:

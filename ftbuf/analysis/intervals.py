@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from .. import _core
-from ..trace import Trace
+from ..table import Table
 from .spans import Counters, gap_rows
 from .stats import PERCENTILES, Samples
 
@@ -30,20 +30,20 @@ class Intervals:
     ``group_of(kind, key)`` tells where an interval is counted.
     """
 
-    def __init__(self, trace: Trace, group_of: GroupOf, *, of_cpus: bool) -> None:
+    def __init__(self, group_of: GroupOf, *, of_cpus: bool) -> None:
         self.group_of = group_of
         self.samples, self.counters = Samples(), Counters()
-        self._core = _core.Intervals(of_cpus, gap_rows(trace))
+        self._core = _core.Intervals(of_cpus)
 
-    def step(self, begins: Edges, ends: Edges) -> None:
-        """Of rows at the same time, beginnings come first."""
-        whole, lost = (np.frombuffer(rows, INTERVAL)  # type: ignore[call-overload]
-                       for rows in self._core.step(begins, ends))
+    def step(self, begins: Edges, ends: Edges, lost: Table) -> None:
+        """Of rows at the same time, beginnings come first; ``lost`` as of ``Trace.steps``."""
+        whole, broken = (np.frombuffer(rows, INTERVAL)  # type: ignore[call-overload]
+                         for rows in self._core.step(begins, ends, gap_rows(lost)))
         groups = self.group_of(whole["kind"], whole["key"])
         self.samples.add(groups, whole["duration"])
         self.counters.add("flagged", groups[whole["flag"] != 0])
-        if len(lost):
-            self.counters.add("lost", self.group_of(lost["kind"], lost["key"]))
+        if len(broken):
+            self.counters.add("lost", self.group_of(broken["kind"], broken["key"]))
 
     def finish(self) -> None:
         """Count what no row has ended."""

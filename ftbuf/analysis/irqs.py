@@ -89,9 +89,9 @@ def irq_time(trace: Trace, *, by_cpu: bool = False, percentiles: Sequence[float]
     trace = one_buffer(trace, [f"{p.entry.system}:{p.entry.name}" for p in pairs])
     machines = [PairMachine(trace, pair, by_cpu) for pair in pairs]
     columns = {view.key: pair.columns(view) for pair in pairs for view in (pair.entry, pair.exit)}
-    for step in trace.iterate(list(columns), columns, step_size=STEP):
+    for step, lost in trace.steps(list(columns), columns, step_size=STEP):
         for machine in machines:
-            machine.step(step)
+            machine.step(step, lost)
     return stacked([machine.result(percentiles) for machine in machines])
 
 
@@ -103,18 +103,18 @@ class PairMachine:
         self.numbers = Keys()
         self.groups = Keys()  # place of the number << 16 | CPU
         self.names: dict[int, dict[str, None]] = {}  # number -> names of its handlers
-        self.intervals = Intervals(trace, self.group_of, of_cpus=True)
+        self.intervals = Intervals(self.group_of, of_cpus=True)
 
     def group_of(self, number: np.ndarray, cpu: np.ndarray) -> np.ndarray:
         places = self.numbers.groups(number.astype(np.uint64)).astype(np.int64)
         return self.groups.groups(places << 16 | (cpu if self.by_cpu else 0))
 
-    def step(self, step: dict[str, Table]) -> None:
+    def step(self, step: dict[str, Table], lost: Table) -> None:
         entries, exits = step[self.pair.entry.key], step[self.pair.exit.key]
         if "name" in entries:
             self.note_names(entries)
-        if entries.num_rows or exits.num_rows:
-            self.intervals.step(self.edges(entries), self.edges(exits))
+        if entries.num_rows or exits.num_rows or lost.num_rows:
+            self.intervals.step(self.edges(entries), self.edges(exits), lost)
 
     def edges(self, t: Table) -> Edges:
         number = t[self.pair.number] if self.pair.number in t else np.zeros(t.num_rows, np.int64)

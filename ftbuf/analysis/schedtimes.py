@@ -47,7 +47,7 @@ class SchedTimes:
         self.view = trace[SWITCH]
         self.wakeups = [trace[name].key for name in wakeups]
         self.names = TaskNames()
-        self._core = _core.Sched(gap_rows(trace))
+        self._core = _core.Sched()
 
     def add_up(self) -> tuple[np.ndarray, np.ndarray]:
         """Rows of TASK, and of CPU, these by CPU."""
@@ -55,8 +55,8 @@ class SchedTimes:
         wanted = ("common_ts", "common_cpu", "prev_pid", "next_pid", *(("prev_state", "next_comm") if self.of_tasks else ()))
         columns: dict[str, Sequence[str]] = dict.fromkeys(self.wakeups, ("common_ts", "pid"))
         columns[self.view.key] = [c for c in wanted if c in self.view.columns]
-        for step in self.trace.iterate(list(columns), columns, step_size=STEP):
-            self._step(step[self.view.key], [step[key] for key in self.wakeups])
+        for step, lost in self.trace.steps(list(columns), columns, step_size=STEP):
+            self._step(step[self.view.key], [step[key] for key in self.wakeups], lost)
         tasks, cpus = self._core.finish(self.trace.end or 0)
         return np.frombuffer(tasks, TASK), np.frombuffer(cpus, CPU)  # type: ignore[call-overload]
 
@@ -68,11 +68,12 @@ class SchedTimes:
             if pid is not None:
                 self._core.begin(cpu, pid, since)
 
-    def _step(self, switches: Table, wakeups: Sequence[Table]) -> None:
+    def _step(self, switches: Table, wakeups: Sequence[Table], lost: Table) -> None:
         cpu, prev, following = (np.ascontiguousarray(switches[name], dtype) for name, dtype in (
             ("common_cpu", np.uint16), ("prev_pid", np.int32), ("next_pid", np.int32)))
         rows = switches["common_ts"], cpu, prev, following, self._left(switches) if self.of_tasks else None
-        self._core.step(rows, [(t["common_ts"], np.ascontiguousarray(t["pid"], np.int32)) for t in wakeups])
+        woken = [(t["common_ts"], np.ascontiguousarray(t["pid"], np.int32)) for t in wakeups]
+        self._core.step(rows, woken, gap_rows(lost))
         if "next_comm" in switches:
             self.names.note(following, switches.column("next_comm"))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..table import Encoded
+from ..table import Encoded, Table
 from ..trace import Trace
 from .stats import Keys
 
@@ -189,9 +189,6 @@ def cpu_starts(trace: Trace) -> dict[int, int]:
     return {cpu: start for cpu, start in starts.items() if start is not None}
 
 
-def gap_rows(trace: Trace) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What the core wants to know of losses: times before and after, and CPUs, by the first."""
-    lost = trace.lost
-    order = np.argsort(lost["before"], kind="stable")
-    before, after, cpu = (lost[name][order] for name in ("before", "after", "common_cpu"))
-    return before, after, cpu
+def gap_rows(lost: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What the core wants to know of the losses of a step (``Trace.steps``): times before and after, and CPUs."""
+    return lost["before"], lost["after"], lost["common_cpu"]

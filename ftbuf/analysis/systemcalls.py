@@ -101,7 +101,7 @@ class SyscallMachine:
         self.numbers, self.tasks = Keys(), Keys()
         self.both = Keys()
         self.names = TaskNames()
-        self.intervals = Intervals(trace, self.group_of, of_cpus=False)
+        self.intervals = Intervals(self.group_of, of_cpus=False)
 
     def group_of(self, number: np.ndarray, pid: np.ndarray) -> np.ndarray:
         """The row that a call counts in."""
@@ -125,9 +125,9 @@ class SyscallMachine:
         keys = [[trace[e].key for e in events if e in trace] for events in (entries, exits)]
         wanted = "common_ts", "common_pid", number, "ret"
         columns = {key: [c for c in wanted if c in trace[key].columns] for key in (*keys[0], *keys[1])}
-        for step in trace.iterate(list(columns), columns, step_size=STEP):
+        for step, lost in trace.steps(list(columns), columns, step_size=STEP):
             begins, ends = (in_order([rows_of_calls(step[key], number) for key in some]) for some in keys)
-            self.intervals.step(begins, ends)
+            self.intervals.step(begins, ends, lost)
 
     # ---- results ----
 
