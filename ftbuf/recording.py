@@ -170,6 +170,13 @@ class Recording:
     def key_of(self) -> dict[tuple[str, str], str]:
         return {pair: key for key, pair in self.keys.items()}
 
+    def pair(self, name: str) -> Pair | None:
+        """(system, event) of a short or full name; None: no such event, or two systems have one of that name."""
+        if name in self.keys:
+            return self.keys[name]
+        system, _, event = name.replace("/", ":").partition(":")
+        return (system, event) if (system, event) in self.format_index else None
+
     def find(self, name: str) -> tuple[str, str]:
         """(system, event) of a short or full name.
 
@@ -180,11 +187,9 @@ class Recording:
         """
         if not isinstance(name, str):
             raise TypeError(f"an event is named by a str, not {type(name).__name__}")
-        if name in self.keys:
-            return self.keys[name]
-        system, _, event = name.replace("/", ":").partition(":")
-        if (system, event) in self.format_index:
-            return system, event
+        pair = self.pair(name)
+        if pair is not None:
+            return pair
         full = [f"{s}:{e}" for s, e in self.format_index if e == name]
         if full:
             raise EventNotFoundError(f"more than one system has an event named {name!r}: {', '.join(full)}")

@@ -227,11 +227,7 @@ class Trace(Metadata, TraceTexts, TraceExports, Mapping[str, "EventView"]):
         return len(self._open().keys)
 
     def __contains__(self, name: object) -> bool:
-        try:
-            self._open().find(name)  # type: ignore[arg-type]
-        except (KeyError, TypeError):
-            return False
-        return True
+        return isinstance(name, str) and self._open().pair(name) is not None
 
     # ---- metadata ----
 
