@@ -95,11 +95,14 @@ static void gather_slot(const rows *r, uint16_t *out)
 
 /* ---- scalars: words of 8 bytes first, then what is narrower out of them ---- */
 
+#if defined(__SSE2__)
 FTB_ALWAYS_INLINE __m128i word_pair(const uint8_t *first, const uint8_t *second)
 {
     __m128i pair = _mm_loadl_epi64((const __m128i *)(const void *)first);
     return _mm_castpd_si128(_mm_loadh_pd(_mm_castsi128_pd(pair), (const double *)(const void *)second));
 }
+#endif
+
 /* Two words a store where the host can: stores are what limits this loop. `past_cache`: as ftb_stream_out. */
 static void load_words(const ftb_refs *refs, int64_t offset, int big, uint64_t *out, int past_cache)
 {
