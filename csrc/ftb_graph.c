@@ -270,13 +270,13 @@ int ftb_graph_step(ftb_graph *calls, ftb_call_rows *entries, ftb_call_rows *retu
     return FTB_OK;
 }
 
-int ftb_graph_count(ftb_graph *calls, const uint64_t *func, const uint16_t *cpu, size_t n)
+int ftb_graph_count(ftb_graph *calls, const uint64_t *func, const uint16_t *cpu, const uint64_t *times, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         uint32_t sums = find_sums(calls, func[i], calls->by_path ? FTB_NO_NODE : cpu[i]);
         if (sums == FTB_NO_NODE)
             return FTB_NO_MEMORY;
-        sums_at(calls, sums)->hit++;
+        sums_at(calls, sums)->hit += times != NULL ? times[i] : 1;
     }
     return FTB_OK;
 }

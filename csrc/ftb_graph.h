@@ -56,8 +56,8 @@ typedef struct {
 
 /* All rows of a step, in the order of time over all of them. */
 int ftb_graph_step(ftb_graph *calls, ftb_call_rows *entries, ftb_call_rows *returns, ftb_switch_rows *switches);
-/* Calls that are nothing but counted: records of the function tracer. */
-int ftb_graph_count(ftb_graph *calls, const uint64_t *func, const uint16_t *cpu, size_t n);
+/* Calls that are nothing but counted: records of the function tracer, each for so many calls (NULL: one). */
+int ftb_graph_count(ftb_graph *calls, const uint64_t *func, const uint16_t *cpu, const uint64_t *times, size_t n);
 /* Calls that are still open are counted as such: nothing may follow. */
 void ftb_graph_finish(ftb_graph *calls);
 void ftb_graph_free(ftb_graph *calls);

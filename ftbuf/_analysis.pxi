@@ -68,16 +68,19 @@ cdef class Calls:
             status = ftb_graph_step(&self.calls, &calls[0], &calls[1], &changes)
         check_memory(status)
 
-    def count(self, func, cpu):
-        """Calls of which nothing is known but that they were: uint64 func, uint16 cpu."""
+    def count(self, func, cpu, times):
+        """Calls of which nothing is known but that they were: uint64 func, uint16 cpu, uint64 how often (None: once)."""
         cdef size_t n = len(func)
         cdef int status
         keep = []
         check_unfinished(self.is_finished)
         cdef const uint64_t *functions = <const uint64_t *>numbers(keep, func, n, 8)
         cdef const uint16_t *cpus = <const uint16_t *>numbers(keep, cpu, n, 2)
+        cdef const uint64_t *often = NULL
+        if times is not None:
+            often = <const uint64_t *>numbers(keep, times, n, 8)
         with nogil:
-            status = ftb_graph_count(&self.calls, functions, cpus, n)
+            status = ftb_graph_count(&self.calls, functions, cpus, often, n)
         check_memory(status)
 
     def finish(self):

@@ -34,7 +34,7 @@ cdef extern from "ftb_graph.h" nogil:
         ftb_column sums
 
     int ftb_graph_step(ftb_graph *calls, ftb_call_rows *entries, ftb_call_rows *returns, ftb_switch_rows *switches)
-    int ftb_graph_count(ftb_graph *calls, const uint64_t *func, const uint16_t *cpu, size_t n)
+    int ftb_graph_count(ftb_graph *calls, const uint64_t *func, const uint16_t *cpu, const uint64_t *times, size_t n)
     void ftb_graph_finish(ftb_graph *calls)
     void ftb_graph_free(ftb_graph *calls)
 

@@ -486,7 +486,7 @@ def test_what_the_core_is_given_is_checked():
     with pytest.raises(ValueError, match="2 numbers of 8 bytes"):
         calls.step(None, [*good, np.zeros(1, np.int64)], None, nothing)
     with pytest.raises(ValueError, match="numbers"):
-        calls.count(np.zeros(2, np.uint64), np.zeros(1, np.uint16))
+        calls.count(np.zeros(2, np.uint64), np.zeros(1, np.uint16), None)
     calls.finish()
     for again in (calls.finish, lambda: calls.step(None, None, None, nothing)):
         with pytest.raises(ValueError, match="finished"):

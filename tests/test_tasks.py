@@ -14,7 +14,7 @@ from pagebuilder import make_abi
 from recorder import OTHERS, SCHED, Recorder
 
 import ftbuf
-from ftbuf.analysis import cpus, irqs, osnoise, power, sched, schedtimes, systemcalls, tasks
+from ftbuf.analysis import cpus, irqs, osnoise, power, profile, sched, schedtimes, systemcalls, tasks
 from ftbuf.cli.main import main
 
 EXAMPLE = ROOT / "examples" / "sched.dat"
@@ -447,6 +447,14 @@ def test_they_tell_the_names_of_numbers(step):
         assert rows(systemcalls.syscalls(trace), "id", "name", "count", "time") == [(0, "read", 1, 30)]
 
 
+def test_many_tasks_with_many_calls_are_told_apart():
+    machine = systemcalls.SyscallMachine(None, "both")
+    pids = np.arange(70_000, dtype=np.int32)
+    assert len(np.unique(machine.group_of(np.zeros(70_000, np.int64), pids))) == 70_000
+    assert len(np.unique(machine.group_of(np.full(70_000, 1 << 62), pids[::-1]))) == 70_000
+    assert len(machine.rows()[0]) == 140_000
+
+
 @st.composite
 def syscall_programs(draw):
     made, ts = Recorder(KINDS, abi=make_abi(subbuf_size=512)), 1000
@@ -509,6 +517,28 @@ def test_idle_states_and_frequencies(step):
             (0, -2, 100), (1, -2, 0), (1, 800_000, 25), (1, 2_400_000, 20)]
         check_residency(trace, "cpu_idle", power.idle_residency, "state")
         check_residency(trace, "cpu_frequency", power.frequency_residency, "frequency")
+
+
+def test_numbers_of_cpus_that_cannot_be_cost_no_memory(step):
+    with made_with(*((100 + i, 0, "cpu_idle", {"state": i, "cpu_id": (1 << 32) - i - 1}) for i in range(3))).open() as trace:
+        assert rows(power.idle_residency(trace), "cpu", "state", "time")[-2:] == [
+            ((1 << 32) - 1, -2, 0), ((1 << 32) - 1, 0, 2)]
+
+
+def test_fields_that_are_no_numbers_are_named(step):
+    odd = {("raw_syscalls", "sys_enter"): ["char id[16]"], ("raw_syscalls", "sys_exit"): ["long id", "long ret"],
+           ("irq", "softirq_entry"): ["char vec[16]"], ("irq", "softirq_exit"): ["unsigned int vec"],
+           ("power", "cpu_idle"): ["char state[16]", "u32 cpu_id"],
+           ("sched", "sched_switch"): ["char prev_pid[16]", "int next_pid"],
+           ("ftrace", "hwlat"): ["char duration[8]"], ("ftrace", "function"): ["char ip[8]"]}
+    made = Recorder(odd)
+    for i, (_, name) in enumerate(odd):
+        made.add_fields(100 + i, 0, name, {})
+    with made.open() as trace:
+        for analysis in (systemcalls.syscalls, irqs.irq_time, power.idle_residency, tasks.task_states, cpus.cpu_busy,
+                         osnoise.noise, profile.function_profile):
+            with pytest.raises(ftbuf.FormatError, match="expected to be a number"):
+                analysis(trace)
 
 
 @st.composite

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import _core
-from ..errors import EventNotFoundError, FormatError
+from ..errors import EventNotFoundError
 from ..table import Table
 from ..trace import Trace
 from .sched import SWITCH, one_buffer
 from .spans import gap_rows
+from .tables import integers
 
 ENTRIES = ("ftrace:funcgraph_entry", "ftrace:fgraph_retaddr_entry")
 EXIT = "ftrace:funcgraph_exit"
@@ -24,7 +25,7 @@ COLUMNS = {**dict.fromkeys(ENTRIES, CALL), EXIT: (*CALL, "calltime", "rettime"),
            REPEATS: ("common_cpu", "ip", "count"), SWITCH: ("common_ts", "prev_pid", "next_pid")}
 TYPES = {"common_ts": np.int64, "common_cpu": np.uint16, "common_pid": np.int32, "prev_pid": np.int32,
          "next_pid": np.int32, "func": np.uint64, "ip": np.uint64, "depth": np.uint32, "calltime": np.uint64,
-         "rettime": np.uint64, "count": np.int64}
+         "rettime": np.uint64, "count": np.uint64}
 
 SUMS = np.dtype([("func", np.uint64), ("key", np.uint32), ("", np.uint32), ("hit", np.uint64), ("returned", np.uint64),
                  ("open", np.uint64), ("lossy", np.uint64), ("time", np.int64), ("inner", np.int64),
@@ -76,10 +77,10 @@ class CallRun:
         """Records of the function tracer; some stand for several."""
         if FUNCTION in step:
             cpu, function = step[FUNCTION]
-            self.functions.count(function, cpu)
+            self.functions.count(function, cpu, None)
         if REPEATS in step:
             cpu, function, count = step[REPEATS]
-            self.functions.count(np.repeat(function, count), np.repeat(cpu, count))
+            self.functions.count(function, cpu, count)
 
     def steps(self) -> Iterator[tuple[dict[str, list[np.ndarray]], tuple[np.ndarray, ...]]]:
         """Columns of each event, and the losses of the step."""
@@ -103,10 +104,7 @@ def sleep_is_left_out(trace: Trace) -> bool:
 
 def arrays(table: Table) -> list[np.ndarray]:
     """Its columns in the types that the core takes."""
-    found = [table[name] for name in table]
-    if any(column.ndim != 1 or column.dtype.kind not in "iu" for column in found):
-        raise FormatError(f"not all of {', '.join(table)} are numbers")
-    return [np.ascontiguousarray(column, TYPES[name]) for name, column in zip(table, found, strict=True)]
+    return [integers(table, name, TYPES[name]) for name in table]
 
 
 def returns(found: list[np.ndarray] | None) -> list[np.ndarray] | None:

@@ -14,7 +14,7 @@ from ..recording import UNKNOWN_EVENT
 from ..trace import Trace
 
 TALLY = np.dtype([("events", np.uint64), ("bytes", np.uint64), ("first", np.int64), ("last", np.int64)])  # ftb_tally
-GRID_LIMIT = 1 << 26  # cells
+GRID_LIMIT = 1 << 24  # cells
 
 
 @dataclass(frozen=True, slots=True)

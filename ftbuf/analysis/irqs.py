@@ -18,7 +18,7 @@ from .intervals import Edges, Intervals, edges
 from .sched import one_buffer
 from .spans import STEP
 from .stats import PERCENTILES, Keys
-from .tables import rows_of, stacked, table
+from .tables import integers, rows_of, stacked, table
 
 ENTRY, EXIT = "_entry", "_exit"
 NUMBERS = {"irq_handler": "irq", "softirq": "vec", "tasklet": "func", "ipi": "reason"}  # fields; of vectors: "vector"
@@ -117,11 +117,10 @@ class PairMachine:
             self.intervals.step(self.edges(entries), self.edges(exits), lost)
 
     def edges(self, t: Table) -> Edges:
-        number = t[self.pair.number] if self.pair.number in t else np.zeros(t.num_rows, np.int64)
-        return edges(t["common_ts"], t["common_cpu"], number.astype(np.int64))
+        return edges(t["common_ts"], integers(t, "common_cpu", np.int32), integers(t, self.pair.number, np.int64, 0))
 
     def note_names(self, t: Table) -> None:
-        number, names = t[self.pair.number].astype(np.int64), t.column("name")
+        number, names = integers(t, self.pair.number, np.int64, 0), t.column("name")
         if isinstance(names, Encoded):
             for one in np.unique(number << 32 | names.codes).tolist():
                 self.names.setdefault(one >> 32, {})[names.strings[one & 0xFFFFFFFF]] = None

@@ -16,7 +16,7 @@ from .irqs import symbols_of
 from .sched import one_buffer
 from .spans import STEP, Counters
 from .stats import PERCENTILES, Keys, Samples
-from .tables import rows_of, stacked, table
+from .tables import integers, rows_of, stacked, table
 
 OSNOISE, TIMERLAT, HWLAT = "ftrace:osnoise", "ftrace:timerlat", "ftrace:hwlat"
 COUNTS = ("hw", "nmi", "irq", "softirq", "thread")  # of interferences, in fields NAME_count
@@ -88,8 +88,8 @@ def noise(trace: Trace, *, percentiles: Sequence[float] = PERCENTILES) -> Noise:
 
 
 def column(t: Table, name: str) -> np.ndarray:
-    """A field as int64; 0 where this kernel has none of that name."""
-    return t[name].astype(np.int64) if name in t else np.zeros(t.num_rows, np.int64)
+    """A field; 0 where this kernel has none of that name."""
+    return integers(t, name, np.int64, 0)
 
 
 class OsnoisePart:
@@ -101,7 +101,7 @@ class OsnoisePart:
         self.cpus, self.noise, self.single, self.counters = Keys(), Samples(), Samples(), Counters()
 
     def add(self, t: Table) -> None:
-        cpu = self.cpus.groups(t["common_cpu"])
+        cpu = self.cpus.groups(column(t, "common_cpu"))
         self.noise.add(cpu, column(t, "noise"))
         self.single.add(cpu, column(t, "max_sample"))
         self.counters.add("runtime", cpu, column(t, "runtime"))
@@ -148,7 +148,7 @@ class HwlatPart:
         self.cpus, self.inner, self.outer, self.counters = Keys(), Samples(), Samples(), Counters()
 
     def add(self, t: Table) -> None:
-        cpu = self.cpus.groups(t["common_cpu"])
+        cpu = self.cpus.groups(column(t, "common_cpu"))
         self.inner.add(cpu, column(t, "duration"))
         self.outer.add(cpu, column(t, "outer_duration"))
         for name in ("count", "nmi_count", "nmi_total_ts"):

@@ -10,11 +10,12 @@ from .gaps import Gaps
 from .sched import one_buffer, require_events
 from .spans import STEP, Ended, Spans, cpu_starts
 from .stats import Keys, Samples
-from .tables import rows_of, table
+from .tables import integers, rows_of, table
 
 IDLE, FREQUENCY = "power:cpu_idle", "power:cpu_frequency"
 EXIT_IDLE = 0xFFFFFFFF  # K:include/trace/events/power.h PWR_EVENT_EXIT
 NOT_IDLE, NOT_KNOWN = -1, -2
+STATE_BITS = 33  # a u32, and the two above
 
 
 def idle_residency(trace: Trace) -> Table:
@@ -62,7 +63,7 @@ def residency(trace: Trace, event: str, name: str) -> Table:
     trace = one_buffer(trace, [event])
     found = Residency(trace)
     for step in trace[event].iterate(["common_ts", "cpu_id", "state"], step_size=STEP):
-        cpus, states = step["cpu_id"].astype(np.int64), step["state"].astype(np.int64)
+        cpus, states = integers(step, "cpu_id", np.int64), integers(step, "state", np.int64)
         states = np.where(states == EXIT_IDLE, NOT_IDLE, states)
         found.begin(np.unique(cpus))
         found.add(found.spans.step(cpus, step["common_ts"], state=states)[1])
@@ -77,7 +78,7 @@ class Residency:
         self.spans = Spans(state=NOT_KNOWN)
         self.gaps = Gaps(trace)
         self.starts = cpu_starts(trace)
-        self.keys, self.samples = Keys(), Samples()  # a group is a CPU in a state
+        self.keys, self.samples = Keys(), Samples()  # of a CPU (place in spans.keys) in a state
 
     def begin(self, cpus: np.ndarray) -> None:
         """CPUs are in a state that is not known, from their first record on: without one, from the trace's."""
@@ -87,17 +88,18 @@ class Residency:
 
     def add(self, ended: Ended) -> None:
         state = np.where(self.gaps.touch(ended.start, ended.end), NOT_KNOWN, ended.began["state"])
-        cpu = self.spans.keys.values[ended.group].astype(np.int64)
-        self.samples.add(self.keys.groups(cpu << 33 | (state - NOT_KNOWN)), ended.duration)
+        self.samples.add(self.keys.groups(ended.group.astype(np.int64) << STATE_BITS | (state - NOT_KNOWN)), ended.duration)
 
     def table(self, name: str) -> Table:
         self.begin(np.array(sorted(self.starts), np.int64))
         self.add(self.spans.open(self.trace.end or 0))
         keys, samples = self.keys.values.astype(np.int64), self.samples
         samples.grow(len(keys))
-        cpu, state = keys >> 33, (keys & (1 << 33) - 1) + NOT_KNOWN
-        of_cpu: np.ndarray = np.bincount(cpu, weights=samples.total) if len(cpu) else np.zeros(0)
-        of_row = of_cpu[cpu]
+        place, state = keys >> STATE_BITS, (keys & (1 << STATE_BITS) - 1) + NOT_KNOWN
+        cpu = self.spans.keys.values.astype(np.int64)[place]
+        of_cpu = np.zeros(len(self.spans.keys), np.int64)
+        np.add.at(of_cpu, place, samples.total)
+        of_row = of_cpu[place]
         made = table({"cpu": cpu, name: state, "count": samples.count, "time": samples.total, "mean": samples.mean,
                       "max": samples.max, "share": samples.total / np.where(of_row > 0, of_row, np.nan)})
         return rows_of(made, np.lexsort((state, cpu)))

@@ -13,6 +13,7 @@ from ..trace import Trace
 from .sched import ENDED, FIRST_LOOK, SWITCH
 from .sched import task_states as letters_of
 from .spans import TaskNames, cpu_starts, gap_rows
+from .tables import integers
 
 STATES = ("run", "runnable", "sleep", "disk", "stopped", "ended", "unknown")  # csrc/ftb_sched.h ftb_task_state
 RUN, RUNNABLE, SLEEP, DISK, STOPPED, OVER, UNKNOWN = range(len(STATES))
@@ -20,6 +21,7 @@ STATE_BITS = 12  # of prev_state that have letters (K:include/linux/sched.h)
 OF_LETTER = {"S": SLEEP, "I": SLEEP, "D": DISK, "W": DISK, "K": SLEEP}  # the rest is stopped: T, t, P
 BY_WEIGHT = (OVER, DISK, STOPPED, SLEEP)  # of a state of several bits
 STEP = "1 MB"
+MOST_CPUS = 8192  # K:arch/x86/Kconfig NR_CPUS_RANGE_END; only a damaged file tells of more
 
 TASK = np.dtype([("times", np.int64, len(STATES)), ("runs", np.uint64), ("preempted", np.uint64), ("migrations", np.uint64),
                  ("since", np.int64), ("pid", np.int32), ("cpu", np.int32), ("state", np.uint32), ("known", np.uint32)])
@@ -62,22 +64,23 @@ class SchedTimes:
 
     def _begin(self) -> None:
         """What CPUs have been running when they come to their first switch."""
-        for cpu, since in cpu_starts(self.trace).items():
+        starts = cpu_starts(self.trace)
+        for cpu, since in starts.items() if len(starts) <= MOST_CPUS else ():
             steps = self.trace.window(cpus=[cpu])[SWITCH].iterate(["prev_pid"], step_size=FIRST_LOOK)
-            pid = next((int(t["prev_pid"][0]) for t in steps if len(t)), None)
+            pid = next((int(integers(t, "prev_pid", np.int32)[0]) for t in steps if len(t)), None)
             if pid is not None:
                 self._core.begin(cpu, pid, since)
 
     def _step(self, switches: Table, wakeups: Sequence[Table], lost: Table) -> None:
-        cpu, prev, following = (np.ascontiguousarray(switches[name], dtype) for name, dtype in (
-            ("common_cpu", np.uint16), ("prev_pid", np.int32), ("next_pid", np.int32)))
+        prev, following = (integers(switches, name, np.int32) for name in ("prev_pid", "next_pid"))
+        cpu = integers(switches, "common_cpu", np.uint16)
         rows = switches["common_ts"], cpu, prev, following, self._left(switches) if self.of_tasks else None
-        woken = [(t["common_ts"], np.ascontiguousarray(t["pid"], np.int32)) for t in wakeups]
+        woken = [(t["common_ts"], integers(t, "pid", np.int32)) for t in wakeups]
         self._core.step(rows, woken, gap_rows(lost))
         if "next_comm" in switches:
             self.names.note(following, switches.column("next_comm"))
 
     def _left(self, switches: Table) -> np.ndarray:
         if "prev_state" in switches:
-            return states_left(switches["prev_state"], self.view.format)
+            return states_left(integers(switches, "prev_state", np.int64), self.view.format)
         return np.full(switches.num_rows, SLEEP, np.uint8)

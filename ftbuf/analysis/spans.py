@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..survey import first_time
 from ..table import Encoded, Table
 from ..trace import Trace
 from .stats import Keys
@@ -185,8 +186,12 @@ class TaskNames:
 
 def cpu_starts(trace: Trace) -> dict[int, int]:
     """CPU -> time of its first record: since when its records tell what it did."""
-    starts = {cpu: trace.window(cpus=[cpu]).start for cpu in trace.cpus}
-    return {cpu: start for cpu, start in starts.items() if start is not None}
+    found: dict[int, int] = {}
+    for source in trace._sources():
+        start = first_time(trace.recording, source, trace.selection.window)
+        if start is not None:
+            found[source.stream.cpu] = min(start, found.get(source.stream.cpu, start))
+    return found
 
 
 def gap_rows(lost: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

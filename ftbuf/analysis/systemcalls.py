@@ -16,7 +16,7 @@ from .intervals import Edges, Intervals, edges
 from .sched import FIRST_LOOK, occurs, one_buffer
 from .spans import STEP, TaskNames, chronological
 from .stats import PERCENTILES, Keys
-from .tables import rows_of, table
+from .tables import integers, rows_of, table
 
 ENTER, EXIT = "raw_syscalls:sys_enter", "raw_syscalls:sys_exit"
 OF_EACH, ENTER_NAME, EXIT_NAME = "syscalls", "sys_enter_", "sys_exit_"
@@ -108,7 +108,7 @@ class SyscallMachine:
         calls = self.numbers.groups(number)
         if self.by == "call":
             return calls
-        tasks = self.tasks.groups(pid)
+        tasks = self.tasks.groups(pid).astype(np.int64)
         return tasks if self.by == "task" else self.both.groups(tasks * CALLS + np.minimum(calls, CALLS - 1))
 
     def rows(self) -> tuple[np.ndarray, np.ndarray]:
@@ -149,8 +149,9 @@ class SyscallMachine:
 
 
 def rows_of_calls(t: Table, number: str) -> dict[str, np.ndarray]:
-    ret = t["ret"] if "ret" in t else np.zeros(t.num_rows, np.int64)
-    return {"ts": t["common_ts"], "pid": t["common_pid"], "number": t[number], "failed": (ret < 0) & (ret >= -MAX_ERRNO)}
+    ret = integers(t, "ret", np.int64, 0)
+    return {"ts": t["common_ts"], "pid": integers(t, "common_pid", np.int32), "number": integers(t, number, np.int64),
+            "failed": (ret < 0) & (ret >= -MAX_ERRNO)}
 
 
 def in_order(parts: Sequence[dict[str, np.ndarray]]) -> Edges:
