@@ -44,10 +44,15 @@ static uint8_t *map_huge(size_t *capacity)
 
 /* ---- the pool ---- */
 
-static void lock(ftb_pool *pool)
+#define SPINS 10000 /* the lock is held for some hundred instructions */
+
+/* Whether the pool is ours. If not, whoever held it when this process was forked never lets go: then there is no pool. */
+static int lock(ftb_pool *pool)
 {
-    while (__atomic_test_and_set(&pool->busy, __ATOMIC_ACQUIRE))
-        ; /* held for some hundred instructions at the most */
+    for (int i = 0; i < SPINS; i++)
+        if (!__atomic_test_and_set(&pool->busy, __ATOMIC_ACQUIRE))
+            return 1;
+    return 0;
 }
 
 static void unlock(ftb_pool *pool)
@@ -59,7 +64,8 @@ static void unlock(ftb_pool *pool)
 static ftb_mapping take(ftb_pool *pool, size_t capacity)
 {
     ftb_mapping found = {0};
-    lock(pool);
+    if (!lock(pool))
+        return found;
     uint32_t best = pool->n;
     for (uint32_t i = 0; i < pool->n; i++) {
         const size_t has = pool->free[i].capacity;
@@ -78,7 +84,8 @@ static ftb_mapping take(ftb_pool *pool, size_t capacity)
 /* Whether the pool has taken it. */
 static int keep(ftb_pool *pool, const ftb_mapping *mapping)
 {
-    lock(pool);
+    if (!lock(pool))
+        return 0;
     const int room = pool->n < FTB_POOL_PLACES && mapping->capacity <= FTB_POOL_MOST - pool->kept;
     if (room) {
         pool->free[pool->n++] = *mapping;
@@ -90,7 +97,8 @@ static int keep(ftb_pool *pool, const ftb_mapping *mapping)
 
 void ftb_pool_empty(ftb_pool *pool)
 {
-    lock(pool);
+    if (!lock(pool))
+        return;
     for (uint32_t i = 0; i < pool->n; i++)
         (void)munmap(pool->free[i].data, pool->free[i].capacity);
     pool->n = 0;
