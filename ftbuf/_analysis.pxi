@@ -1,5 +1,5 @@
 # Part of _core.pyx: what analyses add up of decoded columns, step by step.
-from ftbuf._cgraph cimport *
+from ftbuf._canalysis cimport *
 
 
 cdef const void *numbers(list keep, source, size_t n, size_t width) except? NULL:

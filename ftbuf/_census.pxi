@@ -5,8 +5,9 @@ from ftbuf._ccensus cimport *
 cdef int make_zeros(ftb_column *column, size_t n, size_t width) except -1:
     if width and n > <size_t>-1 // width or ftb_column_reserve(column, n * width) != FTB_OK:
         raise MemoryError
-    column.size = n * width
-    memset(column.data, 0, column.size)
+    if n * width:
+        column.size = n * width
+        memset(column.data, 0, column.size)
     return 0
 
 

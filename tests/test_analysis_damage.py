@@ -1,66 +1,43 @@
-"""Analyses of damaged recordings: a result or a named error, never anything else."""
+"""Analyses of damaged recordings: a result or an error of ours, soon."""
 
 from __future__ import annotations
 
 import random
-import re
 
 import pytest
 from corpus_data import ROOT
-from filebuilder import BufferSpec, TraceDat
-from pagebuilder import ABIS, event, format_text, make_format, pages_of
 
 import ftbuf
-from ftbuf.analysis import critical_sections, wakeup_latency
-from ftbuf.errors import FtbufError
+from ftbuf import analysis
 
-EXAMPLE = ROOT / "examples" / "sched.dat"
+EVERY = {
+    "task_states": analysis.task_states, "cpu_busy": analysis.cpu_busy, "irq_time": analysis.irq_time,
+    "syscalls": lambda trace: analysis.syscalls(trace, by="both"), "idle_residency": analysis.idle_residency,
+    "frequency_residency": analysis.frequency_residency, "noise": analysis.noise, "losses": analysis.losses,
+    "rates": lambda trace: analysis.rates(trace, bins=5, by="event"), "function_profile": analysis.function_profile,
+    "call_tree": analysis.call_tree, "trace_stat": analysis.trace_stat,
+}
+WHOLE = (ROOT / "examples" / "sched.dat").read_bytes()
 
 
-def damaged(seed: int) -> bytes:
-    """The example with some bytes changed, most of them in its pages."""
-    rng, data = random.Random(seed), bytearray(EXAMPLE.read_bytes())
-    first = rng.choice([0, len(data) // 2, len(data) * 3 // 4])
-    for _ in range(rng.choice([1, 5, 50, 500])):
-        data[rng.randrange(first, len(data))] = rng.choice([0, 0xFF, rng.randrange(256)])
+def damaged(seed):
+    rng = random.Random(seed)
+    data = bytearray(WHOLE)
+    for _ in range(rng.choice([1, 10, 300])):
+        at = rng.randrange(len(data) * rng.choice([0, 5, 9]) // 10, len(data))
+        data[at] = rng.choice([0, 255, rng.randrange(256), data[at] ^ 1 << rng.randrange(8)])
     return bytes(data)
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_damage(seed):
+@pytest.mark.parametrize("seed", range(40))
+def test_damage_is_survived(seed):
     try:
         trace = ftbuf.open(damaged(seed), errors="skip")
-    except FtbufError:
+    except ftbuf.FtbufError:
         return
-    for by in ("task", "comm", "cpu", "prio"):
-        try:
-            found = wakeup_latency(trace, by=by)
-        except FtbufError:
-            continue
-        table = found.table
-        assert (table["count"] >= 0).all() and (table["min"] <= table["max"]).all()
-        assert found.worst.num_rows <= 20
-    for kind in ("irq", "preempt"):
-        try:
-            critical_sections(trace, kind)
-        except FtbufError:
-            continue
-
-
-@pytest.mark.parametrize("name", ["pid", "next_pid", "prev_state", "next_prio", "next_comm", "success"])
-@pytest.mark.parametrize("declared", ["char {}[8]", "int {}[2]", "__data_loc char[] {}", "u8 {}", "u64 {}"])
-def test_formats_that_lie(name, declared):
-    """A field that the analysis counts on is of another kind."""
-    abi = ABIS["le64"]
-    fields = {"switch": ["pid_t prev_pid", "long prev_state", "char next_comm[16]", "pid_t next_pid", "int next_prio"],
-              "waking": ["pid_t pid", "int success"]}
-    changed = {event: [declared.format(name) if re.split(r"[ \[]", f)[1] == name else f for f in own]
-               for event, own in fields.items()}
-    formats = [make_format(f"sched_{event}", 40 + i, own) for i, (event, own) in enumerate(changed.items())]
-    pages = pages_of(abi, *(event(f, abi) for f in formats))
-    built = TraceDat(abi, formats={"sched": [format_text(f) for f in formats]}, buffers=[BufferSpec(pages={0: pages})])
-    with ftbuf.open(built.build().data, errors="skip") as trace:
-        try:
-            wakeup_latency(trace)
-        except FtbufError as error:
-            assert name in str(error) and "expected to be a number" in str(error)
+    with trace:
+        for name, work in EVERY.items():
+            try:
+                work(trace)
+            except ftbuf.FtbufError as error:
+                assert str(error), name
