@@ -11,7 +11,7 @@ from ..analysis.tables import stacked, table
 from ..survey import encoded
 from ..table import Table
 from .common import opened, say_damage
-from .tables import Column, clock_of, percent, print_json, print_lines, table_lines
+from .tables import Column, clock_of, one_decimal, percent, print_json, print_lines, table_lines
 from .windows import add_cpu_argument, add_time_arguments, cpus, times
 
 NAME = "loss"
@@ -83,10 +83,6 @@ def rate_columns(found: Table, time: Column) -> dict[str, Column]:
     """All but where a stretch ends: where the next begins."""
     shown = {"start": time, "common_cpu": Column("CPU"), "per_second": Column("events/s", one_decimal)}
     return {name: shown.get(name, Column()) for name in found if name != "end"}
-
-
-def one_decimal(value: Any) -> str:
-    return "-" if value != value else f"{value:.1f}"
 
 
 def known(counter: Any) -> str:

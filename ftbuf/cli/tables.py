@@ -57,6 +57,10 @@ def percent(share: Any) -> str:
     return "-" if is_missing(share) else f"{100 * share:.1f}"
 
 
+def one_decimal(value: Any) -> str:
+    return "-" if is_missing(value) else f"{value:.1f}"
+
+
 def hexadecimal(number: Any) -> str:
     return f"{number:#x}"
 

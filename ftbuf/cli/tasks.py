@@ -16,7 +16,18 @@ from ..analysis.tasks import task_states
 from ..table import Table
 from ..trace import Trace
 from .common import opened
-from .tables import Clock, Column, clock_of, microseconds, percent, print_json, print_lines, seconds, table_lines
+from .tables import (
+    Clock,
+    Column,
+    clock_of,
+    microseconds,
+    one_decimal,
+    percent,
+    print_json,
+    print_lines,
+    seconds,
+    table_lines,
+)
 from .windows import add_time_arguments, times
 
 NAME = "tasks"
@@ -120,10 +131,6 @@ def noise_columns(title: str, _: Clock) -> Shown:
         return {"cpu": Column("CPU"), "samples": Column(), "max_inner": Column("max inner us"),
                 "max_outer": Column("max outer us"), **plain("count", "nmi_count", "nmi_time")}
     return {**plain("kind", "id", "name"), **sample_columns(clock)}
-
-
-def one_decimal(value: Any) -> str:
-    return "-" if value != value else f"{value:.1f}"
 
 
 def five_decimals(share: Any) -> str:
