@@ -391,30 +391,38 @@ class MakeRequest(Protocol):
     def __call__(self) -> Request: ...
 
 
+@dataclass(slots=True)
+class Decoded:
+    """Per part (in row order) the columns of each plan; and how many records each slot had."""
+
+    batches: list[list[dict[str, ColumnData]]]
+    counts: np.ndarray
+
+
 def decode(sources: Sequence[Source], window: Window, make: MakeRequest, errors: str, *, threads: int | None = 1,
-           order: str = "time") -> tuple[list[list[dict[str, ColumnData]]], Judge]:
-    """Decode what is asked for: per part (in row order) the columns of each plan; and the judge with its problems."""
+           order: str = "time") -> Decoded:
+    """Decode what is asked for."""
     judge = Judge(errors)
     if order == "cpu":
         parts = [[s] for s in sources] or [[]]
-        batches = [Run(part, window, make(), judge).to_end().take() for part in parts]
+        runs = [Run(part, window, make(), judge).to_end() for part in parts]
     elif order == "time":
-        batches = in_time_order(sources, window, make, judge, threads)
+        runs = in_time_order(sources, window, make, judge, threads)
     else:
         raise ValueError(f"order must be 'time' or 'cpu', not {order!r}")
     judge.finish()
-    return batches, judge
+    counts = np.array([run.decoder.counts() for run in runs], np.int64).sum(axis=0)
+    return Decoded([run.take() for run in runs], counts)
 
 
-def in_time_order(sources: Sequence[Source], window: Window, make: MakeRequest, judge: Judge,
-                  threads: int | None) -> list[list[dict[str, ColumnData]]]:
+def in_time_order(sources: Sequence[Source], window: Window, make: MakeRequest, judge: Judge, threads: int | None) -> list[Run]:
     cuts = time_cuts(sources, window, thread_count(sources, threads))
     if cuts:
-        batches = in_threads(sources, window, make, judge, cuts)
-        if batches is not None:
-            return batches
+        runs = in_threads(sources, window, make, judge, cuts)
+        if runs is not None:
+            return runs
         judge.problems.clear()
-    return [Run(sources, window, make(), judge, ahead=threads != 1).to_end().take()]
+    return [Run(sources, window, make(), judge, ahead=threads != 1).to_end()]
 
 
 def thread_count(sources: Sequence[Source], threads: int | None) -> int:
@@ -472,8 +480,7 @@ def meet(source: Source, piece: Piece, after: Piece) -> bool:
     return starts[after.first] + after.start < starts[piece.last - 1] + stop
 
 
-def in_threads(sources: Sequence[Source], window: Window, make: MakeRequest, judge: Judge,
-               cuts: list[int]) -> list[list[dict[str, ColumnData]]] | None:
+def in_threads(sources: Sequence[Source], window: Window, make: MakeRequest, judge: Judge, cuts: list[int]) -> list[Run] | None:
     """One part of the time range a thread. None when a clock stepped back: a cut by time would misplace records."""
     edges = [window.start, *cuts, window.end]
     windows = [replace(window, start=a, end=b) for a, b in pairwise(edges)]
@@ -489,7 +496,7 @@ def in_threads(sources: Sequence[Source], window: Window, make: MakeRequest, jud
         return None
     for problem in sorted({p for run in runs for p in run.judge.problems}, key=lambda p: (p.buffer, p.cpu, p.offset)):
         judge.note(problem)
-    return [run.take() for run in runs]
+    return runs
 
 
 def iterate(sources: Sequence[Source], window: Window, make: MakeRequest, errors: str, rows: int

@@ -14,8 +14,8 @@ from .errors import FormatError
 from .formats import Abi, EventFormat, parse_format
 from .recording import Recording
 from .requests import events_request, timeline_request
+from .selection import Selection
 from .table import Table
-from .trace import Selection
 
 CPUS = 1 << 16  # common_cpu is a uint16
 
@@ -177,14 +177,14 @@ def decode_pages(buffer: Any, *, abi: Abi, events: Any, event: str | None = None
     recording = RawRecording(RawPages(pages, abi, formats, comms))
     window = Selection().narrowed(start, end, None, pids, None).window
     if event is None and len(formats) > 1:
-        parts, _ = decode(recording.sources(), window, partial(timeline_request, recording), errors, order=order)
-        return Table([part[0] for part in parts])
+        decoded = decode(recording.sources(), window, partial(timeline_request, recording), errors, order=order)
+        return Table([part[0] for part in decoded.batches])
     pair = (formats[0].system, formats[0].name) if event is None else recording.find(event)
     columns = check_columns(columns)
     names = recording.columns(pair) if columns is None else columns
     request = partial(events_request, recording, [(pair, columns)])
-    parts, _ = decode(recording.sources(), window, request, errors, order=order)
-    return Table([part[0] for part in parts], names)
+    decoded = decode(recording.sources(), window, request, errors, order=order)
+    return Table([part[0] for part in decoded.batches], names)
 
 
 def decode_mmap(images: Mapping[int, Any], *, abi: Abi, events: Any, **options: Any) -> Table:

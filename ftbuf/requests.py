@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -49,8 +49,23 @@ def set_comms(recording: Recording, selects: Sequence[Select]) -> None:
 # ---- tables of events ----
 
 
-def events_request(recording: Recording, wanted: Sequence[tuple[Pair, Columns]]) -> Request:
-    """One table per event asked for, each with its columns.
+@dataclass(frozen=True, slots=True)
+class Other:
+    """An event of a file whose records are only counted."""
+
+    file: int
+    id: int
+    pair: Pair
+
+
+def others_than(recording: Recording, pairs: Collection[Pair]) -> list[Other]:
+    known = set(pairs)
+    return [Other(i, number, pair) for i, file in enumerate(recording.files)
+            for number, pair in file.id_index.items() if pair not in known]
+
+
+def events_request(recording: Recording, wanted: Sequence[tuple[Pair, Columns]], others: Sequence[Other] = ()) -> Request:
+    """One table per event asked for, each with its columns; the last slots are of the others.
 
     Raises
     ------
@@ -75,8 +90,12 @@ def events_request(recording: Recording, wanted: Sequence[tuple[Pair, Columns]])
             ops = file_plan(recording, i, fmt, names)
             plans.append(EventPlan(fixed_length(fmt), file.container.big_endian, ops, i))
         tables.append(joint_table(places, plans, names))
-    n = check_slots(len(plans))
-    return Request(selects, n, np.arange(n, dtype=np.uint16), plans, tables)
+    n = check_slots(len(plans) + len(others))
+    for slot, other in enumerate(others, len(plans)):
+        selects[other.file].slot_of[other.id] = slot
+    plan_of_slot = np.full(n, _core.NO_PLAN, np.uint16)
+    plan_of_slot[: len(plans)] = np.arange(len(plans))
+    return Request(selects, n, plan_of_slot, plans, tables)
 
 
 def file_plan(recording: Recording, i: int, fmt: EventFormat, names: Sequence[str]) -> list[ColumnPlan]:

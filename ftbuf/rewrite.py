@@ -25,7 +25,8 @@ from .engine import AbiSpec, Driver, Judge, Piece, Run, Source, Window, clip
 from .errors import EventNotFoundError, FormatError, UnsupportedError
 from .recording import Pair, Recording
 from .requests import check_slots, slots_request
-from .trace import Selection, Trace, record_filter
+from .selection import Selection, record_filter
+from .trace import Trace
 
 STEP_BYTES = 1 << 20  # of sub-buffers per call into C: bounds what is held in memory
 MAX_PARTS = 10_000

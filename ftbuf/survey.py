@@ -13,7 +13,7 @@ from . import _core
 from .container.model import Problem
 from .engine import LOSS, Judge, Piece, Result, Run, Source, Window, clip, each_alone
 from .plan import TS
-from .recording import Recording
+from .recording import Pair, Recording
 from .requests import events_request, slots_request, times_request
 from .table import ColumnData, Encoded, Plain, Table
 
@@ -49,6 +49,26 @@ def survey(recording: Recording, sources: Sequence[Source], window: Window) -> S
     problems = [p for run in runs for p in run.judge.problems]
     lost = losses_table(losses_of(results), sources, window, recording)
     return Survey(dict(counts), unknown, lost, problems, sum(r.stream_stats[0][0] for r in results))
+
+
+SAMPLES, SAMPLE_PAGES = 4, 32  # places of each stream, and sub-buffers at each
+
+
+def sample_pieces(source: Source, piece: Piece) -> list[Piece]:
+    """A few short pieces of a piece, evenly over it."""
+    segments, subbuf = source.stream.segments, source.abi[0]
+    places = [(i, at) for i in range(piece.first, piece.last) for at in range(0, segments[i].size, SAMPLE_PAGES * subbuf)
+              ] if piece.last - piece.first < SAMPLES else [(i, 0) for i in range(piece.first, piece.last)]
+    chosen = sorted({places[k * (len(places) - 1) // (SAMPLES - 1)] for k in range(SAMPLES)}) if places else []
+    return [Piece(i, i + 1, at, at + SAMPLE_PAGES * subbuf) for i, at in chosen]
+
+
+def likely_events(recording: Recording, sources: Sequence[Source], window: Window) -> list[Pair]:
+    """Events in a sample of the sub-buffers: nearly all that occur, for next to nothing."""
+    request, slots = slots_request(recording)
+    picked = [(s, p) for s in sources for p in sample_pieces(s, clip(s, window))]
+    run = Run([s for s, _ in picked], window, request, Judge("skip"), [p for _, p in picked]).to_end()
+    return list(dict.fromkeys(pair for (_, pair), n in zip(slots, run.decoder.counts(), strict=True) if n and pair is not None))
 
 
 def losses_of(results: Sequence[Result]) -> np.ndarray:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import _core, engine
-from .arguments import check_columns, check_ints, check_names, check_time, columns_of, parse_size
+from .arguments import check_columns, check_names, columns_of, parse_size
 from .clock import IDENTITY
 from .container.model import Problem
 from .engine import Judge, Request, Run, Source, Window
@@ -22,9 +21,20 @@ from .formats import EventFormat, Field
 from .metadata import Metadata
 from .opening import open_recording
 from .recording import EventContext, Pair, Recording
-from .requests import events_request, row_bytes, slots_request, timeline_request
-from .survey import Survey, first_time, last_time, losses, losses_table, problems_table, short_records, survey
-from .table import ColumnData, Table
+from .requests import Other, events_request, others_than, row_bytes, slots_request, timeline_request
+from .selection import Selection, record_filter
+from .survey import (
+    Survey,
+    first_time,
+    last_time,
+    likely_events,
+    losses,
+    losses_table,
+    problems_table,
+    short_records,
+    survey,
+)
+from .table import Table
 from .texts import TraceTexts, ViewTexts
 
 if TYPE_CHECKING:
@@ -32,7 +42,7 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
-    from .filters import Filter, RecordFilter
+    from .filters import Filter
 
 
 def open(source: Any, *, errors: str = "raise", storage_options: dict[str, Any] | None = None, guests: Any = None,
@@ -135,50 +145,6 @@ def steps_of(sources: list[Any], event: str, columns: list[str] | None, step_siz
         with open(source, errors=errors) as trace:
             if event in trace:
                 yield from trace[event].iterate(columns, step_size=step_size)
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """What a view looks at."""
-
-    window: Window = field(default_factory=Window)
-    cpus: frozenset[int] | None = None
-    buffer: str | None = None
-
-    def narrowed(self, start: int | None, end: int | None, cpus: Iterable[int] | None, pids: Iterable[int] | None,
-                 buffer: str | None, where: RecordFilter | None = None) -> Selection:
-        own = self.window
-        narrower = Window(
-            start=tighter(own.start, check_time("start", start), max),
-            end=tighter(own.end, check_time("end", end), min),
-            pids=own.pids if pids is None else tuple(sorted(both(own.pids, check_ints("pids", pids)))),
-            where=own.where if where is None else where.also(own.where),  # type: ignore[arg-type]
-        )
-        chosen = self.cpus if cpus is None else both(self.cpus, check_ints("cpus", cpus))
-        return Selection(narrower, chosen, self.buffer if buffer is None else buffer)
-
-    def arguments(self) -> dict[str, Any]:
-        """What makes a Selection of the same CPUs, tasks, buffer and filter: without the times."""
-        where = self.window.where
-        return {"cpus": self.cpus, "pids": self.window.pids, "buffer": self.buffer,
-                "where": getattr(where, "filter", None)}
-
-
-def record_filter(recording: Recording, where: Filter | str, pairs: Sequence[Pair] | None) -> RecordFilter:
-    if isinstance(where, (bytes, int, float)):
-        raise TypeError(f"where is a filter, not {type(where).__name__}")
-    from .filters import RecordFilter  # the language is only brought in where it is used
-
-    return RecordFilter(recording, where, pairs)
-
-
-def tighter(a: int | None, b: int | None, pick: Callable[[int, int], int]) -> int | None:
-    return b if a is None else a if b is None else pick(a, b)
-
-
-def both(own: Iterable[int] | None, wanted: Iterable[int]) -> frozenset[int]:
-    """What a view narrowed to `own` (None: not narrowed) has left of `wanted`."""
-    return frozenset(wanted) if own is None else frozenset(wanted) & frozenset(own)
 
 
 def finished(records: Iterable[Any], judge: Judge) -> Iterator[Any]:
@@ -400,11 +366,26 @@ class Trace(Metadata, TraceTexts, TraceExports, Mapping[str, "EventView"]):
         """
         recording = self._open()
         columns = check_columns(columns)
-        pairs = [recording.find(n) for n in (self.events if events is None else check_names(events))]
+        if events is not None:
+            found, _ = self._tables([recording.find(n) for n in check_names(events)], columns, threads, order)
+            return {recording.key_of[pair]: table for pair, table in found.items()}
+        # in one pass, those that a sample has, while the others are counted; if any is met, it has a pass of its own
+        pairs = likely_events(recording, self._sources(), self._selection.window)
+        found, missed = self._tables(pairs, columns, threads, order, others_than(recording, pairs))
+        if missed:
+            told = self if self._errors == "raise" else Trace(recording, self._selection, errors="skip")
+            found |= told._tables(missed, columns, threads, order)[0]
+        return {key: found[pair] for pair, key in recording.key_of.items() if pair in found}
+
+    def _tables(self, pairs: Iterable[Pair], columns: Sequence[str] | None, threads: int | None, order: str,
+                others: Sequence[Other] = ()) -> tuple[dict[Pair, Table], list[Pair]]:
+        """The tables of some events, and which of the others occur."""
         wanted = [(pair, columns) for pair in dict.fromkeys(pairs)]
-        parts = self._decode(partial(events_request, recording, wanted), threads, order)
-        return {recording.key_of[pair]: Table([part[i] for part in parts], self._columns(pair, columns))
-                for i, (pair, _) in enumerate(wanted)}
+        decoded = self._decode(partial(events_request, self._open(), wanted, others), threads, order)
+        tables = {pair: Table([part[i] for part in decoded.batches], self._columns(pair, columns))
+                  for i, (pair, _) in enumerate(wanted)}
+        counts = decoded.counts[len(decoded.counts) - len(others):]
+        return tables, list(dict.fromkeys(other.pair for other, n in zip(others, counts, strict=True) if n))
 
     def iterate(self, events: Iterable[str] | None = None,
                 columns: Sequence[str] | Mapping[str, Sequence[str]] | None = None, *, step_size: int | str = "64 MB"
@@ -448,8 +429,8 @@ class Trace(Metadata, TraceTexts, TraceExports, Mapping[str, "EventView"]):
         recording, pairs = self._open(), self._pairs(events)
         if not recording.format_index:
             raise FormatError("the recording has no event formats")
-        parts = self._decode(partial(timeline_request, recording, pairs), threads, order)
-        return Table([part[0] for part in parts])
+        decoded = self._decode(partial(timeline_request, recording, pairs), threads, order)
+        return Table([part[0] for part in decoded.batches])
 
     # ---- for the layers above ----
 
@@ -504,9 +485,9 @@ class Trace(Metadata, TraceTexts, TraceExports, Mapping[str, "EventView"]):
         return list(columns) if columns is not None else self._recording.columns(pair)
 
     def _decode(self, make: Callable[[], Request], threads: int | None, order: str
-                ) -> list[list[dict[str, ColumnData]]]:
+                ) -> engine.Decoded:
         window = self._selection.window
-        return engine.decode(self._sources(), window, make, self._errors, threads=threads, order=order)[0]
+        return engine.decode(self._sources(), window, make, self._errors, threads=threads, order=order)
 
     @cached_property
     def _survey(self) -> Survey:
@@ -617,8 +598,8 @@ class EventView(ViewTexts):
         """
         columns = check_columns(columns)
         request = partial(events_request, self._trace._open(), [(self._pair, columns)])
-        parts = self._trace._decode(request, threads, order)
-        return Table([part[0] for part in parts], self._trace._columns(self._pair, columns))
+        decoded = self._trace._decode(request, threads, order)
+        return Table([part[0] for part in decoded.batches], self._trace._columns(self._pair, columns))
 
     def arrays(self, columns: Sequence[str] | None = None, *, threads: int | None = None, order: str = "time"
                ) -> dict[str, np.ndarray]:

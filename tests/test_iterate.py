@@ -1,4 +1,4 @@
-"""Steps of bounded memory: together they are what one decode of everything gives."""
+"""Steps of bounded memory are together what one decode of everything gives; everything is found without being named."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from corpus_data import ROOT
+from filebuilder import BufferSpec, TraceDat
+from pagebuilder import ABIS, event, format_text, make_format, pages_of
 
 import ftbuf
 from ftbuf.arguments import parse_size
 
 EVENTS = ["sched_waking", "sched_switch"]
+ABI = ABIS["le64"]
+COMMON, RARE, NEVER = (make_format(name, i, ["int number"]) for i, name in enumerate(("common", "rare", "never"), 40))
 
 
 @pytest.fixture
@@ -75,3 +79,33 @@ def test_losses_alone_are_those_of_the_survey(recording):
             assert b.events is not None  # looks at every record
             for name in b.lost:
                 np.testing.assert_array_equal(a.lost[name], b.lost[name])
+
+
+# ---- all events that occur, without having been asked for by name ----
+
+
+def pages_with_a_rare_event() -> bytes:
+    """Thousands of sub-buffers of one event, and one record of another where no sample looks."""
+    common = [event(COMMON, ABI, number=i) for i in range(100)]
+    pages = [bytes(pages_of(ABI, *common, ts=1000 * i)) for i in range(2000)]
+    pages[777] = bytes(pages_of(ABI, event(RARE, ABI, number=5), ts=1000 * 777))
+    return b"".join(pages)
+
+
+def test_an_event_that_no_sample_has_is_found_all_the_same():
+    formats = {"test": [format_text(COMMON), format_text(RARE), format_text(NEVER)]}
+    data = TraceDat(ABI, formats=formats, buffers=[BufferSpec(pages={0: pages_with_a_rare_event()})]).build().data
+    with ftbuf.open(data) as trace:
+        tables = trace.tables()
+        assert list(tables) == ["common", "rare"]
+        assert tables["rare"]["number"].tolist() == [5]
+        assert {name: len(table) for name, table in tables.items()} == trace.events
+        assert list(trace.window(start=5000, end=6000).tables()) == ["common"]
+
+
+def test_all_events_are_the_same_whether_named_or_not(trace):
+    named, found = trace.tables(list(trace.events)), trace.tables()
+    assert {n: t.column_names for n, t in named.items()} == {n: t.column_names for n, t in found.items()}
+    for name, table in found.items():
+        for column in table:
+            np.testing.assert_array_equal(np.asarray(table[column], object), np.asarray(named[name][column], object))
