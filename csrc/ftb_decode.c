@@ -54,8 +54,11 @@ static int gather_group(ftb_decoder *d, uint16_t plan)
     if (FTB_UNLIKELY(any_short))
         status = drop_short(d, g, d->plans[plan].min_len);
     const ftb_refs refs = {g->ts, g->data, g->meta, differ, g->n};
+    if (refs.n > 0 && status == FTB_OK)
+        status = ftb_gather(&d->plans[plan], &d->context, &refs);
     g->n = 0;
-    return refs.n > 0 && status == FTB_OK ? ftb_gather(&d->plans[plan], &d->context, &refs) : status;
+    g->odd = d->plans[plan].rows % FTB_EVEN;
+    return status;
 }
 
 static int gather_groups(ftb_decoder *d)
@@ -82,7 +85,7 @@ static int distribute(ftb_decoder *d)
         g->ts[n] = b->ts[i];
         g->data[n] = b->data[i];
         g->meta[n] = b->meta[i];
-        if (FTB_UNLIKELY(n + 1 == FTB_GROUP)) {
+        if (FTB_UNLIKELY(n + 1 + g->odd == FTB_GROUP)) {
             int status = gather_group(d, plan);
             if (status != FTB_OK)
                 return status;
@@ -91,15 +94,33 @@ static int distribute(ftb_decoder *d)
     return FTB_OK;
 }
 
-/* Records of one event and one length need no groups. */
+/* As many of the batch's refs from `at` on as the group still takes. */
+static uint32_t add_to_group(ftb_group *g, const ftb_batch *b, uint32_t at)
+{
+    uint32_t room = FTB_GROUP - g->odd - g->n, n = b->n - at < room ? b->n - at : room;
+    memcpy(g->ts + g->n, b->ts + at, n * sizeof *g->ts);
+    memcpy(g->data + g->n, b->data + at, n * sizeof *g->data);
+    memcpy(g->meta + g->n, b->meta + at, n * sizeof *g->meta);
+    g->n += n;
+    return n;
+}
+
+/* Records of one event and one length: where no others wait, straight from the batch. */
 static int gather_uniform(ftb_decoder *d, uint16_t plan)
 {
     const ftb_batch *b = d->batch;
-    int status = gather_group(d, plan); /* those that came before */
-    for (uint32_t at = 0; at < b->n && status == FTB_OK; at += FTB_GROUP) {
-        uint32_t n = b->n - at < FTB_GROUP ? b->n - at : FTB_GROUP;
-        const ftb_refs refs = {b->ts + at, b->data + at, b->meta + at, b->differ, n};
-        status = ftb_gather(&d->plans[plan], &d->context, &refs);
+    ftb_group *g = &d->groups[plan];
+    int status = FTB_OK;
+    for (uint32_t at = 0; at < b->n && status == FTB_OK;) {
+        if (g->n + g->odd == 0 && b->n - at >= FTB_GROUP) {
+            const ftb_refs refs = {b->ts + at, b->data + at, b->meta + at, b->differ, FTB_GROUP};
+            status = ftb_gather(&d->plans[plan], &d->context, &refs);
+            at += FTB_GROUP;
+            continue;
+        }
+        at += add_to_group(g, b, at);
+        if (g->n + g->odd == FTB_GROUP)
+            status = gather_group(d, plan);
     }
     return status;
 }
@@ -135,6 +156,8 @@ static int decode(ftb_decoder *d, uint64_t max_records)
 /* Memory of a segment may go once FTB_NEED_SEGMENT is returned: everything that points into it has been gathered. */
 int ftb_decode(ftb_decoder *d, uint64_t max_records)
 {
+    for (uint32_t i = 0; i < d->n_plans; i++)
+        d->groups[i].odd = d->plans[i].rows % FTB_EVEN; /* columns may have been taken */
     int status = decode(d, max_records), gathered = gather_groups(d);
     return gathered != FTB_OK ? gathered : status;
 }

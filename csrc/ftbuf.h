@@ -394,10 +394,14 @@ typedef struct {
 /* Append a row for each ref. */
 int ftb_gather(ftb_plan *plan, const ftb_gather_context *context, const ftb_refs *refs);
 
-/* Refs that wait for more of their plan: gathering some hundred at once costs far less a row than gathering a few. */
+/* Refs that wait for more of their plan: gathering some hundred at once costs far less a row than gathering a few. And always as
+ * many as bring the plan's rows to a multiple of FTB_EVEN, so that every column grows by whole cache lines: storing past the cache
+ * to a line in two parts costs as much as gathering a hundred rows. */
 #define FTB_GROUP 256
+#define FTB_EVEN 64
 typedef struct {
     uint32_t n;
+    uint32_t odd; /* rows of the plan over a multiple of FTB_EVEN */
     int64_t ts[FTB_GROUP + FTB_APART];
     const uint8_t *data[FTB_GROUP + FTB_APART];
     uint64_t meta[FTB_GROUP + FTB_APART];
