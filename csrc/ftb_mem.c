@@ -60,8 +60,8 @@ static void unlock(ftb_pool *pool)
     __atomic_clear(&pool->busy, __ATOMIC_RELEASE);
 }
 
-/* The smallest that is large enough, and not more than twice as large as needed; data NULL: there is none. */
-static ftb_mapping take(ftb_pool *pool, size_t capacity)
+/* The smallest of at least `want` bytes that is about as large as asked for, which is a guess; data NULL: there is none. */
+static ftb_mapping take(ftb_pool *pool, size_t want, size_t capacity)
 {
     ftb_mapping found = {0};
     if (!lock(pool))
@@ -69,7 +69,7 @@ static ftb_mapping take(ftb_pool *pool, size_t capacity)
     uint32_t best = pool->n;
     for (uint32_t i = 0; i < pool->n; i++) {
         const size_t has = pool->free[i].capacity;
-        if (has >= capacity && has / 2 <= capacity && (best == pool->n || has < pool->free[best].capacity))
+        if (has >= want && has >= capacity - capacity / 8 && has / 2 <= capacity && (best == pool->n || has < pool->free[best].capacity))
             best = i;
     }
     if (best < pool->n) {
@@ -108,11 +108,11 @@ void ftb_pool_empty(ftb_pool *pool)
 
 /* ---- columns ---- */
 
-static ftb_column map_column(ftb_pool *pool, size_t capacity)
+static ftb_column map_column(ftb_pool *pool, size_t want, size_t capacity)
 {
     ftb_mapping mapping = {0};
     if (pool != NULL)
-        mapping = take(pool, capacity);
+        mapping = take(pool, want, capacity);
     if (mapping.data == NULL)
         mapping = (ftb_mapping){map_huge(&capacity), 0, capacity};
     return (ftb_column){.data = mapping.data, .ready = mapping.ready, .capacity = mapping.capacity, .mapped = 1, .pool = pool};
@@ -137,9 +137,9 @@ static void make_ready(ftb_column *column, size_t want)
     }
 }
 
-static int move_to_huge(ftb_column *column, size_t capacity)
+static int move_to_huge(ftb_column *column, size_t want, size_t capacity)
 {
-    ftb_column larger = map_column(column->pool, capacity);
+    ftb_column larger = map_column(column->pool, want, capacity);
     if (larger.data == NULL)
         return FTB_NO_MEMORY;
     make_ready(&larger, column->size);
@@ -151,10 +151,10 @@ static int move_to_huge(ftb_column *column, size_t capacity)
     return FTB_OK;
 }
 
-static int grow(ftb_column *column, size_t capacity)
+static int grow(ftb_column *column, size_t want, size_t capacity)
 {
     if (capacity >= HUGE_FROM)
-        return move_to_huge(column, capacity);
+        return move_to_huge(column, want, capacity);
     uint8_t *data = realloc(column->data, capacity);
     if (data == NULL)
         return FTB_NO_MEMORY;
@@ -179,7 +179,7 @@ int ftb_column_reserve_for(ftb_column *column, size_t extra, size_t expected)
         if (ftb_mul_overflows(column->capacity, 2, &capacity))
             capacity = want;
         capacity = expected > want ? expected : capacity > want ? capacity : want;
-        if (grow(column, capacity < FIRST_CAPACITY ? FIRST_CAPACITY : capacity) != FTB_OK)
+        if (grow(column, want, capacity < FIRST_CAPACITY ? FIRST_CAPACITY : capacity) != FTB_OK)
             return FTB_NO_MEMORY;
     }
     make_ready(column, want);

@@ -158,7 +158,7 @@ typedef struct {
 /* Huge mappings that are not in use: their memory has been cleared by the kernel once, and need not be again. May be shared by
  * threads. All zero: empty. */
 #define FTB_POOL_PLACES 64
-#define FTB_POOL_MOST ((size_t)64 << 20) /* bytes kept */
+#define FTB_POOL_MOST ((size_t)128 << 20) /* bytes kept */
 typedef struct {
     uint8_t *data;
     size_t ready, capacity;

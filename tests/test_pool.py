@@ -54,7 +54,7 @@ def test_the_pool_is_bounded():
     tables = [decode(i) for i in range(60)]
     size = sum(t["wide"].nbytes for t in tables)
     del tables
-    assert _core.empty_pool() <= min(size * 8, 64 << 20)
+    assert _core.empty_pool() <= min(size * 8, 128 << 20)
 
 
 def test_threads_share_the_pool():
