@@ -66,9 +66,10 @@ def raw_and_pandas(peer: str, path: Path, folder: Path, lines: int) -> dict[str,
 
 
 def compare(path: Path, folder: Path) -> dict[str, Any]:
+    os.sync()  # what is still to be written would slow down all that follows
+    decoded = arrays(path)
     ours = run_command([sys.executable, "-m", "ftbuf", "report", str(path)], folder / "ours")
     lines = count_lines(folder / "ours")
-    decoded = arrays(path)
     row = {"file": path.name, "MB": path.stat().st_size / 1e6, "lines": lines, "report cpu s": ours["cpu"],
            "report us/line": ours["cpu"] / lines * 1e6, "peak MB": ours["MB"], "arrays s": decoded["wall"]}
     peer = shutil.which("trace-cmd")
