@@ -171,9 +171,11 @@ class Clip:
         skip, stop = 0, None
         last = self.count
         if start is not None and self.count:
-            first = max(self.first_after(start) - 1, 0)
+            # many sub-buffers may begin at `start` itself, where a clock is coarse: all of them are wanted, and one before
+            before = max(start - 1, -(1 << 63))
+            first = max(self.first_after(before) - 1, 0)
             if (pages := self.pages(first)) is not None:
-                skip = max(self.walker.find_page(pages, start) - 3, 0) * subbuf
+                skip = max(self.walker.find_page(pages, before) - 3, 0) * subbuf
             if first > 0 and skip == 0:
                 first -= 1
         if end is not None and self.count:
