@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Any
 
+from .durations import seconds_text
+
 if TYPE_CHECKING:
     from .trace import Trace
 
@@ -12,7 +14,7 @@ TOP = 12  # events named in the summary
 
 
 def seconds(ts: int | None) -> str:
-    return "-" if ts is None else f"{ts // 1_000_000_000}.{ts % 1_000_000_000:09d}"
+    return "-" if ts is None else seconds_text(ts)
 
 
 def rows(trace: Trace) -> list[tuple[str, str]]:

@@ -390,10 +390,10 @@ class Trace(Metadata, TraceTexts, TraceExports, Mapping[str, "EventView"]):
     def iterate(self, events: Iterable[str] | None = None,
                 columns: Sequence[str] | Mapping[str, Sequence[str]] | None = None, *, step_size: int | str = "64 MB"
                 ) -> Iterator[dict[str, Table]]:
-        """Several events in step: what ``tables`` gives, in pieces of bounded memory, each later than the one before.
+        """Several events in step: what ``tables`` gives, in pieces of bounded memory, each going on where the last ended.
 
-        A step holds every record of the events asked for from one time to another, so that pairs of events can be
-        matched step by step: an event has all its rows of a step's time in that step.
+        A step holds every record of the events asked for from one place of the merged stream to another, so that pairs of
+        events can be matched step by step. Records of one time may stand on both sides of a place.
 
         Parameters
         ----------

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..durations import seconds_text
 from ..table import Encoded, Table
 from ..trace import Trace
 from .common import as_json
@@ -48,8 +49,7 @@ def milliseconds(ns: Any) -> str:
 
 def seconds(ns: Any) -> str:
     """A time stamp: exact, all nine digits."""
-    sign, rest = ("-", -int(ns)) if ns < 0 else ("", int(ns))
-    return f"{sign}{rest // 1_000_000_000}.{rest % 1_000_000_000:09}"
+    return seconds_text(int(ns))
 
 
 def percent(share: Any) -> str:

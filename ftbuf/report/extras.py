@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..container.model import Buffer
+from ..durations import seconds_text
 from ..recording import Recording
 from .columns import microseconds
 from .record import encoded
@@ -93,8 +94,8 @@ def first_and_last_text(
         if not options.seconds:
             return b"%12d" % ts
         if options.nanoseconds:
-            return b"%5d.%09d" % divmod(ts, 1_000_000_000)
-        return b"%5d.%06d" % divmod(microseconds(ts), 1_000_000)
+            return seconds_text(ts, 9, 5).encode()
+        return seconds_text(microseconds(ts), 6, 5).encode()
 
     yield b"List of CPUs in %s with data:\n" % encoded(path)
     for cpu in top.cpus:

@@ -9,6 +9,7 @@ import enum
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from ..durations import seconds_text
 from .columns import LatencyColumns, mark, microseconds
 from .record import LineRecord, encoded
 
@@ -138,9 +139,9 @@ def _piece(column: Column, plan: LinePlan, body: Body) -> Piece:
 def _time_piece(op: Op, width: int, start: int) -> Piece:
     match op:
         case Op.TIME_US:
-            return lambda r, n, i: b"%*d.%06d" % (width, *divmod(microseconds(r.ts), 1_000_000))
+            return lambda r, n, i: seconds_text(microseconds(r.ts), 6, width).encode()
         case Op.TIME_NS:
-            return lambda r, n, i: b"%*d.%09d" % (width, *divmod(r.ts, 1_000_000_000))
+            return lambda r, n, i: seconds_text(r.ts, 9, width).encode()
         case Op.TIME_RAW:
             return lambda r, n, i: b"%*d" % (width, r.ts)
         case Op.TIME_HEX:
