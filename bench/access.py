@@ -10,7 +10,10 @@ from collections import deque
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
+from threading import Thread
 from typing import Any
+
+import numpy as np
 
 import ftbuf
 
@@ -18,6 +21,7 @@ from .grow import grow
 from .measure import once, side_by_side
 
 RECORDS = 2_000_000
+COPIED = 200 << 20
 ROUNDS = 5
 
 
@@ -52,6 +56,25 @@ def compare(name: str, trace: ftbuf.Trace) -> list[dict[str, Any]]:
     return [row(name, side_by_side({first: everything, second: work}, ROUNDS), events) for second, work, first in pairs]
 
 
+def bandwidth() -> dict[str, Any]:
+    """What a second thread brings a memcpy: where that is little, memory is what bounds the two."""
+    halves = [np.ones(COPIED // 2, np.uint8) for _ in range(2)]
+    copies = [np.ones(COPIED // 2, np.uint8) for _ in range(2)]
+
+    def one() -> None:
+        for to, data in zip(copies, halves, strict=True):
+            np.copyto(to, data)
+
+    def two() -> None:
+        threads = [Thread(target=np.copyto, args=pair) for pair in zip(copies, halves, strict=True)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    return row("memcpy", side_by_side({"one thread": one, "two threads": two}), 0)
+
+
 def each_record(path: Path, look: Callable[[Any], object] | None) -> None:
     with ftbuf.open(path) as trace:
         events = islice(trace.records(), RECORDS)
@@ -74,4 +97,4 @@ def run() -> list[dict[str, Any]]:
         for name, path in paths.items():
             with ftbuf.open(path) as trace:
                 rows += compare(name, trace)
-        return [*rows, *(records(name, path) for name, path in paths.items())]
+        return [bandwidth(), *rows, *(records(name, path) for name, path in paths.items())]
