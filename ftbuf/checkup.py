@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from .container.model import METADATA, Container, Problem
-from .container.tracedat import TraceDat
+from .container.model import Container, Problem
+from .container.parts import Parts, problem_of
 from .engine import LOSS, STEP, EventPlan, Judge, Request, Run, Source, Window
-from .errors import DamageError, FtbufError
+from .errors import FtbufError
 from .plan import TS, fixed_length, plain_column
 from .recording import NO_TYPE, Pair, Recording
 from .requests import check_slots, new_select, times_request
@@ -124,7 +124,7 @@ def check_up(container: Container) -> Checkup:
             if source.stream.segments or source.stream.problems:
                 _check_stream(recording, source, request, found)
     except FtbufError as error:  # of the layout of pages, without which there are none
-        found.note(_of_error(error, "layout"))
+        found.note(problem_of(error, "layout", container.path))
     for event_id, count in sorted(found.unknown.items()):
         detail = f"{count} records of event id {event_id}, which has no format"
         found.note(Problem(-1, 0, UNKNOWN_EVENT, 0, "", detail))
@@ -136,22 +136,13 @@ def check_up(container: Container) -> Checkup:
 
 def _damaged_parts(container: Container) -> Iterator[Problem]:
     """Read every metadata text once: decompresses it, and checks that it is there."""
-    parts: dict[str, Callable[[], object]] = {
-        "event formats": container.format_index, "kallsyms": container.kallsyms,
-        "printk_formats": container.printk_formats, "saved_cmdlines": container.saved_cmdlines,
-        "saved_tgids": container.saved_tgids}
-    if isinstance(container, TraceDat):
-        parts |= {"modules": container.modules, "btf": container.btf, "text": lambda: container.text}
-    for name, read in parts.items():
+    yield from Parts(container).problems()
+    others: dict[str, Callable[[], object]] = {"event formats": container.format_index, "text": lambda: container.text}
+    for name, read in others.items():
         try:
             read()
         except FtbufError as error:
-            yield _of_error(error, name)
-
-
-def _of_error(error: FtbufError, what: str) -> Problem:
-    status, offset = (error.status, error.offset or 0) if isinstance(error, DamageError) else (METADATA, 0)
-    return Problem(-1, offset, status, 0, "", f"{what}: {error}")
+            yield problem_of(error, name, container.path)
 
 
 def _check_formats(recording: Recording, found: Checkup) -> dict[Pair, int]:
@@ -162,7 +153,7 @@ def _check_formats(recording: Recording, found: Checkup) -> dict[Pair, int]:
         try:
             lengths[system, event] = fixed_length(recording.format(system, event))
         except FtbufError as error:
-            found.note(_of_error(error, f"format of {system}:{event}"))
+            found.note(problem_of(error, f"format of {system}:{event}", recording.container.path))
     return lengths
 
 

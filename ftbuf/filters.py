@@ -190,7 +190,7 @@ class _FileFilter:
     def values(self, pair: Pair | None) -> EventValues:
         """What the names of the filter mean for an event; events that mention none of them share one answer."""
         if pair is not None and self._mention is not None and self.recording.mentions(pair, self._mention):
-            return EventValues(self.recording, self.recording.format(*pair), self._symbol_ranges)
+            return EventValues(self.recording, self.recording.format_or_common(pair), self._symbol_ranges)
         if self._common is None:
             fmt = self.recording.common_format
             common = fmt.common_fields if fmt is not None else ()

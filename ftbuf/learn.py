@@ -140,11 +140,12 @@ def _number(column: Values, row: int) -> int:
 
 
 def _formats(recording: Recording, declared: re.Pattern[bytes]) -> list[EventFormat]:
-    return [recording.format(*pair) for pair in recording.format_index if recording.mentions(pair, declared)]
+    return _named(recording, *(pair for pair in recording.format_index if recording.mentions(pair, declared)))
 
 
 def _named(recording: Recording, *pairs: tuple[str, str]) -> list[EventFormat]:
-    return [recording.format(*pair) for pair in pairs if pair in recording.format_index]
+    found = (recording.readable(pair) for pair in pairs if pair in recording.format_index)
+    return [fmt for fmt in found if fmt is not None]
 
 
 def _learn(recording: Recording, formats: list[EventFormat], lessons_of: Callable[[EventFormat], list[Lesson]]

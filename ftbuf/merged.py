@@ -29,6 +29,7 @@ class Merged(Recording):
         buffers = [replace(b, name=f"{label}:{b.name}" if b.name else label)
                    for label, file in zip(self.labels, files, strict=True) for b in file.buffers]
         super().__init__(files[0].container, buffers, files[0].correction)
+        self.parts = files[0].parts
 
     @property
     def files(self) -> Sequence[Recording]:

@@ -32,17 +32,17 @@ class Metadata:
     @property
     def comms(self) -> Comms:
         """pid -> name of the task: saved by the kernel, else told by an event (``comms.origin(pid)``), else "<...>"."""
-        return self._open().known_comms
+        return self._having("saved_cmdlines").known_comms
 
     @property
     def tgids(self) -> Tgids:
         """pid -> thread group id: saved by the kernel, else told by an event (``tgids.origin(pid)``)."""
-        return self._open().known_tgids
+        return self._having("saved_tgids").known_tgids
 
     @property
     def symbols(self) -> Symbols:
         """Kernel symbols: ``symbols.lookup(address)``, ``symbols.name(address)``; of a column ``symbols.names_of``."""
-        return self._open().symbols
+        return self._having("kallsyms", "modules").symbols
 
     @property
     def buffers(self) -> list[str]:
@@ -133,13 +133,19 @@ class Metadata:
     @property
     def modules(self) -> str | None:
         """/proc/modules of the traced kernel, where the recording has it."""
-        text = self._open().container.tracing_file("modules")
-        return None if text is None else as_text(text)
+        text = self._having("modules").parts.read("modules")[0]
+        return as_text(text) if text else None
 
     @property
     def btf(self) -> bytes | None:
         """/sys/kernel/btf/vmlinux of the traced kernel, where the recording has it."""
-        return self._open().container.btf() or None
+        return self._having("btf").parts.read("btf")[0] or None
+
+    def _having(self, *parts: str) -> Recording:
+        """The recording; under ``errors="raise"`` only where these parts of it are whole."""
+        recording = self._open()
+        recording.parts.require(*parts)
+        return recording
 
     def _values(self, option: str) -> list[Any]:
         return option_values(self._open().container, option)
@@ -169,10 +175,16 @@ def file_info(r: Recording, names: Sequence[str]) -> dict[str, Any]:
         "long_size": r.abi.long_size,
         "subbuf_size": r.abi.subbuf_size,
         "cpus": sorted({s.cpu for b in r.buffers for s in b.streams}),
-        "symbols": "hidden" if r.symbols.hidden else "present" if r.container.kallsyms() else "none",
+        "symbols": symbols_info(r),
         "buffers": buffers,
         "options": [{"id": o.id, "name": o.name, "value": o.value} for o in r.container.options],
     }
+
+
+def symbols_info(r: Recording) -> str:
+    if r.symbols.hidden:
+        return "hidden"
+    return "present" if r.parts.read("kallsyms")[0] else "damaged" if r.parts.is_damaged("kallsyms") else "none"
 
 
 def buffer_info(r: Recording, b: Buffer, name: str) -> dict[str, Any]:

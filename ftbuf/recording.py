@@ -18,6 +18,7 @@ from . import _core
 from .blktrace import BLKTRACE, USER_STACK, blktrace_format, blktrace_id
 from .clock import Correction
 from .container.model import Buffer, Container
+from .container.parts import Parts
 from .derived import Derived, Sources, derived_columns
 from .engine import AbiSpec, Source
 from .errors import ColumnNotFoundError, EventNotFoundError, FormatError, FtbufError
@@ -53,10 +54,12 @@ class Recording:
     def __init__(self, container: Container, buffers: Sequence[Buffer] | None = None,
                  correction: Correction | None = None) -> None:
         self.container = container
+        self.parts = Parts(container)  # shared by variants
         self.buffers = list(container.buffers if buffers is None else buffers)
         self.correction = own_correction(container) if correction is None else correction
         self._closed = threading.Event()  # shared by variants
         self._formats: dict[tuple[str, str], EventFormat] = {}
+        self._substitutes: dict[Pair | None, EventFormat] = {}
         self._readers: dict[tuple[str, str], dict[str, Any]] = {}
         self._lock = threading.RLock()
         self.origin: Origin | None = None  # how it was opened, where another process can do so
@@ -196,12 +199,42 @@ class Recording:
         raise EventNotFoundError(near_names("event", name, [*self.keys, *(f"{s}:{e}" for s, e in self.format_index)]))
 
     def format(self, system: str, event: str) -> EventFormat:
+        """An event's format.
+
+        Raises
+        ------
+        FormatError
+            Its text cannot be understood; the message names the event.
+        """
         with self._lock:
             known = self._formats.get((system, event))
             if known is None:
-                known = parse_format(self.format_text((system, event)), system, long_size=self.abi.long_size)
+                try:
+                    known = parse_format(self.format_text((system, event)), system, long_size=self.abi.long_size)
+                except FormatError as error:
+                    raise FormatError(f"{self.container.path}: format of {system}:{event}: {error}") from None
                 self._formats[system, event] = known
             return known
+
+    def readable(self, pair: Pair, *, quiet: bool = False) -> EventFormat | None:
+        """An event's format; None, and a problem noted, where it cannot be understood."""
+        try:
+            return self.format(*pair)
+        except FormatError as error:
+            self.parts.note(f"format of {pair[0]}:{pair[1]}", error, quiet=quiet)
+            return None
+
+    def format_or_common(self, pair: Pair | None) -> EventFormat:
+        """An event's format; where it has none that can be understood, one of the common fields, which all events share."""
+        known = None if pair is None else self.readable(pair)
+        if known is not None:
+            return known
+        with self._lock:  # one of each event: those who use it may know it by its identity
+            if pair not in self._substitutes:
+                common = self.common_format.common_fields if self.common_format is not None else ()
+                number = next((n for n, other in self.id_index.items() if other == pair), -1)
+                self._substitutes[pair] = EventFormat(*(pair or ("", UNKNOWN_EVENT)), number, common, "")
+            return self._substitutes[pair]
 
     def mentions(self, pair: tuple[str, str], pattern: re.Pattern[bytes]) -> bool:
         """Whether a pattern is found in the text of an event's format: costs less than to parse it."""
@@ -229,11 +262,11 @@ class Recording:
     @cached_property
     def known_comms(self) -> Comms:
         """Names of tasks: those that the kernel saved, then those that events tell."""
-        return Comms(parse_cmdlines(self.container.saved_cmdlines()), self._learner(learn_comms))
+        return Comms(parse_cmdlines(*self.parts.read("saved_cmdlines")), self._learner(learn_comms))
 
     @cached_property
     def known_tgids(self) -> Tgids:
-        return Tgids(parse_tgids(self.container.saved_tgids()), self._learner(learn_tgids))
+        return Tgids(parse_tgids(*self.parts.read("saved_tgids")), self._learner(learn_tgids))
 
     @property
     def comms(self) -> Comms:
@@ -246,11 +279,11 @@ class Recording:
 
     @cached_property
     def symbols(self) -> Symbols:
-        return Symbols(self.container.kallsyms(), self.container.tracing_file("modules") or b"")
+        return Symbols(*self.parts.read("kallsyms", "modules"))
 
     @cached_property
     def printk_formats(self) -> dict[int, bytes]:
-        return parse_printk_formats(self.container.printk_formats())
+        return parse_printk_formats(*self.parts.read("printk_formats"))
 
     @property
     def comm_codes(self) -> np.ndarray:
@@ -280,11 +313,14 @@ class Recording:
     def text_sources(self) -> Sources:
         me = weakref.ref(self)
 
-        def here(name: str) -> Any:
-            return getattr(me(), name)
+        def here(name: str, *needed: str) -> Any:
+            self = me()
+            if self is not None:
+                self.parts.require(*needed)
+            return getattr(self, name)
 
-        return Sources(self.container.big_endian, self.abi.long_size, partial(here, "printk_formats"),
-                       partial(here, "symbols"), partial(here, "correction"))
+        return Sources(self.container.big_endian, self.abi.long_size, partial(here, "printk_formats", "printk_formats"),
+                       partial(here, "symbols", "kallsyms", "modules"), partial(here, "correction"))
 
     # ---- columns and records ----
 
@@ -293,13 +329,8 @@ class Recording:
         return column_names(self.format(*pair), self.names)
 
     def event_info(self, pair: tuple[str, str] | None, context: EventContext) -> Any:
-        """What all records of one event share; None stands for ids without a format."""
-        if pair is None:
-            fmt = self.common_format
-            common = fmt.common_fields if fmt is not None else ()
-            unknown = EventFormat("", UNKNOWN_EVENT, -1, common, "")
-            return _core.EventInfo(UNKNOWN_EVENT, unknown, self.readers(unknown), context)
-        fmt = self.format(*pair)
+        """What all records of one event share; None stands for ids without a format. See ``format_or_common``."""
+        fmt = self.format_or_common(pair)
         return _core.EventInfo(fmt.name, fmt, self.readers(fmt), context)
 
     def close(self) -> None:

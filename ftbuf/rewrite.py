@@ -21,6 +21,7 @@ from .arguments import check_names
 from .container import open_container
 from .container.model import Buffer, Stream
 from .container.pages import with_subbuf_size
+from .container.parts import Parts
 from .engine import AbiSpec, Driver, Judge, Piece, Run, Source, Window, clip
 from .errors import EventNotFoundError, FormatError, UnsupportedError
 from .recording import Pair, Recording
@@ -184,7 +185,7 @@ class Rewriter:
         if container.text is not None and not wanted.everything:
             raise UnsupportedError(f"{container.path}: the recording is a text: it can only be converted as a whole")
         judge = Judge(self.errors)
-        for problem in container.problems:
+        for problem in [*container.problems, *Parts(container).problems()]:
             judge.note(problem)
         buffers = self.buffers(wanted)
         sources = {id(s.stream): s for s in self.recording.sources()}

@@ -85,6 +85,12 @@ def losses(recording: Recording, sources: Sequence[Source], window: Window) -> T
     return losses_table(losses_of([run.result() for run in runs]), sources, window, recording)
 
 
+def readable_pairs(recording: Recording, pairs: Iterable[Pair], *, quiet: bool = False) -> list[Pair]:
+    """Those whose formats can be understood in all files that have them; the others are noted as problems."""
+    return [pair for pair in pairs
+            if all([file.readable(pair, quiet=quiet) for file in recording.files if pair in file.format_index])]
+
+
 def short_records(
     recording: Recording, sources: Sequence[Source], window: Window, events: Iterable[str]
 ) -> list[Problem]:
@@ -92,7 +98,8 @@ def short_records(
 
     One more pass; only the formats of events that occur are parsed.
     """
-    wanted = [(recording.keys[name], ()) for name in events]
+    wanted = [(pair, ()) for pair in readable_pairs(recording, (recording.keys[name] for name in events),
+                                                     quiet=True)]
     judge = Judge("skip")
     Run(sources, window, events_request(recording, wanted), judge, at_once=False).to_end()
     return [p for p in judge.problems if p.status == "record_short"]

@@ -31,6 +31,7 @@ from .survey import (
     losses,
     losses_table,
     problems_table,
+    readable_pairs,
     short_records,
     survey,
 )
@@ -85,6 +86,8 @@ def open(source: Any, *, errors: str = "raise", storage_options: dict[str, Any] 
     Judge(errors)
     recording = open_recording(source, storage_options=storage_options, guests=guests, raw_ts=raw_ts, hz=hz,
                                ts_offset=ts_offset)
+    for file in recording.files:
+        file.parts.errors = errors
     if isinstance(source, (str, bytes, os.PathLike, list, tuple)):
         recording.origin = Origin(open, source, {"errors": errors, "storage_options": storage_options, "guests": guests,
                                                  "raw_ts": raw_ts, "hz": hz, "ts_offset": ts_offset})
@@ -232,8 +235,8 @@ class Trace(Metadata, TraceTexts, TraceExports, Mapping[str, "EventView"]):
     @property
     def problems(self) -> Table:
         """Damaged and missing places: cpu (-1: none), buffer, offset, status, bytes, detail. Reads the whole view."""
-        of_files = [p for f in self._open().files for p in f.container.problems]
-        return problems_table([*of_files, *self._survey.problems, *self._short_records])
+        whole, files = self._survey.problems + self._short_records, self._open().files  # formats are noted on the way
+        return problems_table([*(p for f in files for p in [*f.container.problems, *f.parts.problems()]), *whole])
 
     # ---- views ----
 
@@ -370,12 +373,16 @@ class Trace(Metadata, TraceTexts, TraceExports, Mapping[str, "EventView"]):
             found, _ = self._tables([recording.find(n) for n in check_names(events)], columns, threads, order)
             return {recording.key_of[pair]: table for pair, table in found.items()}
         # in one pass, those that a sample has, while the others are counted; if any is met, it has a pass of its own
-        pairs = likely_events(recording, self._sources(), self._selection.window)
+        pairs = self._understood(likely_events(recording, self._sources(), self._selection.window))
         found, missed = self._tables(pairs, columns, threads, order, others_than(recording, pairs))
-        if missed:
+        if missed := self._understood(missed):
             told = self if self._errors == "raise" else Trace(recording, self._selection, errors="skip")
             found |= told._tables(missed, columns, threads, order)[0]
         return {key: found[pair] for pair, key in recording.key_of.items() if pair in found}
+
+    def _understood(self, pairs: list[Pair]) -> list[Pair]:
+        """Unless damage raises: the events among some whose formats can be understood."""
+        return pairs if self._errors == "raise" else readable_pairs(self._recording, pairs)
 
     def _tables(self, pairs: Iterable[Pair], columns: Sequence[str] | None, threads: int | None, order: str,
                 others: Sequence[Other] = ()) -> tuple[dict[Pair, Table], list[Pair]]:
@@ -440,7 +447,9 @@ class Trace(Metadata, TraceTexts, TraceExports, Mapping[str, "EventView"]):
         """As ``iterate``, with what was lost: rows of ``lost`` that no step before had, all that began in this one."""
         recording, sources, window = self._open(), self._sources(), self._selection.window
         names = list(self.events) if events is None else check_names(events)
-        wanted = {recording.find(n): columns_of(columns, n) for n in names}
+        pairs = {recording.find(n): n for n in names}
+        chosen = self._understood(list(pairs)) if events is None else pairs
+        wanted = {pair: columns_of(columns, pairs[pair]) for pair in chosen}
         widest = max((row_bytes(recording, pair, own) for pair, own in wanted.items()), default=1)
         request = partial(events_request, recording, list(wanted.items()))
         rows = max(parse_size(step_size) // widest, 1)

@@ -34,7 +34,7 @@ def show(options: argparse.Namespace) -> int:
         counts = trace.events
         say_damage(whole, said)
         names = options.event or list(counts if options.occurring else trace)
-        rows = [describe(trace[name], counts.get(trace[name].key, 0)) for name in names]
+        rows = [describe(trace, trace[name], counts.get(trace[name].key, 0)) for name in names]
         if options.json:
             print(as_json(rows))
             return int(bool(said))
@@ -74,8 +74,8 @@ def why_not(trace: Trace, view: EventView) -> str | None:
         return f"the format itself: {error}"
 
 
-def describe(view: EventView, count: int) -> dict[str, Any]:
-    fmt = view.format
+def describe(trace: Trace, view: EventView, count: int) -> dict[str, Any]:
+    fmt = trace.recording.format_or_common((view.system, view.name))
     fields = [{"name": f.name, "type": f.type, "declaration": f.declaration, "offset": f.offset, "size": f.size,
                "signed": f.signed, "kind": f.kind.value, "where": f.where.value} for f in fmt.fields]
     return {"system": fmt.system, "name": fmt.name, "id": fmt.id, "count": count, "fields": fields}

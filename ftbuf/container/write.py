@@ -19,6 +19,7 @@ from .compress import Compress, compressor
 from .model import Buffer, Container, Stream
 from .options import OptionId
 from .pages import with_subbuf_size
+from .parts import Parts
 from .tracedat import COMPRESSED, MAGIC, TraceDat
 
 PAGES_IN_CHUNK = 10  # TC:lib/trace-cmd/trace-compress.c
@@ -125,6 +126,7 @@ class _Writer:
                  compression: str) -> None:
         self.file = file
         self.container = container
+        self.parts = Parts(container)
         self.buffers = buffers
         self.pages = pages
         self.compression = compression
@@ -179,8 +181,8 @@ class _Writer:
             return self.n("I", len(systems)) + b"".join(
                 system.encode("utf-8", "surrogateescape") + b"\0" + texts for system, texts in systems.items())
         if number == OptionId.CMDLINES:
-            return self.sized("Q", container.saved_cmdlines())
-        return self.sized("I", container.kallsyms() if number == OptionId.KALLSYMS else container.printk_formats())
+            return self.sized("Q", *self.parts.read("saved_cmdlines"))
+        return self.sized("I", *self.parts.read("kallsyms" if number == OptionId.KALLSYMS else "printk_formats"))
 
     def sized(self, code: str, data: bytes) -> bytes:
         return self.n(code, len(data)) + data
@@ -271,7 +273,7 @@ class _Writer:
         self.put(bytes(8))
         options = [(int(number), self.n("Q", self.section(number, self.part(number)))) for number in _PARTS]
         if isinstance(self.container, TraceDat):
-            files = {OptionId.MODULES_FILE: self.container.modules(), OptionId.BTF_FILE: self.container.btf()}
+            files = dict(zip((OptionId.MODULES_FILE, OptionId.BTF_FILE), self.parts.read("modules", "btf"), strict=True))
             options += [(int(n), self.n("Q", self.section(n, data))) for n, data in files.items() if data]
         options.append((int(OptionId.TRACECLOCK), self.clock_text() + b"\0"))
         options += [*self.copied_options(), (int(OptionId.CPUCOUNT), self.n("I", self.cpu_count()))]

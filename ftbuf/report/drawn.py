@@ -32,7 +32,7 @@ def call_of(recording: Recording, pair: tuple[str, str], printer: Lines) -> tupl
     """What the core has to know of an event that is drawn: kind, places of the function and the depth."""
     if not printer.draws(*pair):
         return None
-    fmt = recording.format(*pair)
+    fmt = recording.format_or_common(pair)
     func, depth = find(fmt, "func"), find(fmt, "depth")
     places = [(f.offset, f.size) if f is not None else (0, 0) for f in (func, depth)]
     return RETURN if pair[1] == "funcgraph_exit" else CALL, places[0], places[1]

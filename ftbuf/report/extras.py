@@ -78,7 +78,7 @@ def events_text(trace: Trace) -> Iterator[bytes]:
 
 def printk_text(trace: Trace) -> Iterator[bytes]:
     """-P: the strings that trace_printk formats and tracepoints refer to."""
-    found = [(int(address, 16), text) for address, text in _PRINTK.findall(trace.recording.container.printk_formats())]
+    found = [(int(address, 16), text) for address, text in _PRINTK.findall(trace.recording.parts.read("printk_formats")[0])]
     for address, text in sorted(found, key=lambda pair: pair[0]):
         yield b"%016x %s\n" % (address, text.removesuffix(b"\\n"))
 

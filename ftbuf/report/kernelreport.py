@@ -112,7 +112,7 @@ class _Kernel:
     def _program_of(self, pair: tuple[str, str]) -> Any:
         """What prints an event's body; None where its lines have no columns."""
         is_alone = self._alone and pair[0] == "ftrace" and pair[1] in kernel.MESSAGES
-        return None if is_alone else self._texts.program(self._recording.format(*pair))
+        return None if is_alone else self._texts.program(self._recording.format_or_common(pair))
 
     def _graph(self, flags: graph.GraphFlags, plan: LinePlan, start: int) -> graph.Graph:
         plain = line_printer(plan, self._body)

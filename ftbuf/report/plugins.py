@@ -261,7 +261,11 @@ def raw_body(scope: Scope, *, plain: bool = False) -> str:
 
 def _conversions(event: EventFormat, long_size: int) -> list[tuple[Conversion, str, bool]]:
     """The conversions of a print fmt, the field each prints as it is ("" for expressions), and whether 0x precedes."""
-    for string, rest in split_print_fmt(event.print_fmt):
+    try:
+        readings = split_print_fmt(event.print_fmt)
+    except CompileError:
+        return []
+    for string, rest in readings:
         try:
             pieces = parse_format_string(string)
             nodes = iter(parse_arguments(rest, long_size=long_size))

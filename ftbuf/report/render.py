@@ -87,7 +87,7 @@ def _written(
     fall_back = DrawnFallBack(printer)
 
     def program(pair: tuple[str, str]) -> Any:
-        fmt = recording.format(*pair)
+        fmt = recording.format_or_common(pair)
         return programs(texts, fmt, options) if printer.draws(*pair) else texts.program(fmt)
 
     writer, judge = line_writer(trace, names, plan, program, texts.renderer, fall_back,

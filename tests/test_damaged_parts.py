@@ -1,0 +1,177 @@
+"""A damaged text beside the events, or a damaged format of one event, costs itself alone."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import warnings
+from pathlib import Path
+
+import pytest
+
+import ftbuf
+from ftbuf import analysis
+from ftbuf.cli.main import main
+from ftbuf.container import open_container
+from ftbuf.container.options import OptionId
+
+SCHED = Path(__file__).parent.parent / "examples/sched.dat"
+EVENTS = ("sched_switch", "sched_waking", "sys_enter", "sys_exit", "softirq_entry")
+PARTS = {OptionId.KALLSYMS: "kallsyms", OptionId.PRINTK: "printk_formats", OptionId.CMDLINES: "saved_cmdlines"}
+COMMANDS = ("info", "report", "report --style kernel", "tasks", "loss", "latency", "profile", "events", "stat")
+
+
+@functools.cache
+def whole(compression: str) -> bytes:
+    import io
+
+    out = io.BytesIO()
+    ftbuf.convert(SCHED, out, compression=compression)
+    return out.getvalue()
+
+
+def damaged_part(number: OptionId, compression: str = "zstd") -> bytes:
+    """The example with one bit of a section flipped."""
+    data = bytearray(whole(compression))
+    container = open_container(bytes(data))
+    at = container._sections[number]
+    data[at + 16 + 8] ^= 0x10  # the first byte of the frame: not all others are noticed
+    return bytes(data)
+
+
+def run(capfd, command: str, path: Path) -> tuple[int, str, str]:
+    status = main([*command.split(), os.fspath(path)])
+    return (status, *capfd.readouterr())
+
+
+@pytest.mark.parametrize("compression", ["zstd", "zlib"])
+@pytest.mark.parametrize("number", PARTS)
+def test_a_damaged_text_counts_as_absent(number, compression):
+    data = damaged_part(number, compression)
+    with ftbuf.open(data, errors="skip") as trace, ftbuf.open(SCHED) as good:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert [(e.ts, e.name) for e in trace.records()] == [(e.ts, e.name) for e in good.records()]
+            assert trace.events == good.events
+            assert len(list(trace.lines())) == len(list(good.lines()))
+            assert analysis.wakeup_latency(trace).table.num_rows == analysis.wakeup_latency(good).table.num_rows
+            for name, table in good.tables().items():
+                assert trace[name].table().to_dict()["common_ts"].tolist() == table["common_ts"].tolist()
+            len(trace.symbols), len(trace.comms), str(trace)
+        (row,) = zip(*trace.problems.to_dict().values(), strict=True)
+        _, _, offset, status, _, detail = row
+        assert (status, offset > 0) == ("bad_compression", True)
+        assert detail.startswith(PARTS[number])
+        assert trace.info["symbols"] == ("damaged" if number == OptionId.KALLSYMS else "present")
+
+
+@pytest.mark.parametrize(("number", "ask"), [
+    (OptionId.KALLSYMS, lambda t: t.symbols), (OptionId.CMDLINES, lambda t: t.comms)])
+def test_who_asks_for_a_damaged_text(number, ask):
+    data = damaged_part(number)
+    with ftbuf.open(data) as trace:
+        with pytest.raises(ftbuf.CompressionError, match=str(open_container(data)._sections[number])):
+            ask(trace)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that names of tasks are missing
+            assert trace["sched_switch"].table(["prev_pid"]).num_rows
+    with ftbuf.open(data, errors="warn") as trace, pytest.warns(ftbuf.DamageWarning, match=PARTS[number]) as said:
+        ask(trace), ask(trace)
+        list(trace.lines())
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("number", [OptionId.KALLSYMS, OptionId.CMDLINES])
+def test_commands_go_on_without_a_damaged_text(capfd, tmp_path, number, command):
+    path = tmp_path / "damaged.dat"
+    path.write_bytes(damaged_part(number))
+    status, out, err = run(capfd, command, path)
+    _, want, _ = run(capfd, command, SCHED)
+    assert status == int((number, command) != (OptionId.KALLSYMS, "report --style kernel"))  # which needs no symbol here
+    assert len(out.splitlines()) >= len(want.splitlines())
+    assert not status or ("damaged" in out if command == "info" else err)
+
+
+@pytest.mark.parametrize("command", ["convert", "split"])
+def test_writing_without_a_damaged_text(capfd, tmp_path, command):
+    path, out = tmp_path / "damaged.dat", tmp_path / "out.dat"
+    path.write_bytes(damaged_part(OptionId.KALLSYMS))
+    status, _, err = run(capfd, f"{command} -o {out}", path)
+    assert (status, "kallsyms" in err) == (1, True)
+    with ftbuf.open(out) as trace, ftbuf.open(SCHED) as good:
+        assert trace.events == good.events
+        assert len(trace.symbols) == 0 and not trace.problems.num_rows
+    with pytest.raises(ftbuf.errors.DamageError):
+        ftbuf.convert(path, out)
+
+
+# ---- formats ----
+
+
+def damaged_format(event: str, pattern: bytes, by: bytes) -> bytes:
+    """The example with text of one event's format replaced by text of the same length."""
+    data = whole("none")
+    start = data.index(b"name: %b\n" % event.encode())
+    found = re.compile(pattern).search(data, start)
+    assert found is not None and len(found[0]) == len(by)
+    return data[: found.start()] + by + data[found.end() :]
+
+
+NO_PLACE = (b"offset:24;", b"offzet:24;")
+
+
+def cut_directory(recordings, dest: Path, event: str, length: int) -> Path:
+    import shutil
+
+    shutil.copytree(recordings["k612-sched"].path, dest)
+    (place,) = dest.glob(f"events/*/{event}/format")
+    place.write_bytes(place.read_bytes()[:length])
+    return dest
+
+
+@pytest.mark.parametrize("length", [0, 10, 60, 300, 420, 500])
+def test_a_cut_format_costs_its_event(recordings, capfd, tmp_path, length):
+    path = cut_directory(recordings, tmp_path / "cut", "sched_switch", length)
+    with ftbuf.open(path, errors="skip") as trace, ftbuf.open(recordings["k612-sched"].path) as good:
+        assert sum(trace.events.values()) + trace.unknown_events == sum(good.events.values())
+        assert len(list(trace.lines())) == len(list(good.lines()))
+        names = set(trace.tables())
+        assert names >= set(good.events) - {"sched_switch"}
+        if "sched_switch" not in names and "sched_switch" in trace.events:
+            with pytest.raises(ftbuf.FormatError, match="sched:sched_switch"):
+                trace["sched_switch"].table()
+            assert any("sched:sched_switch" in detail for detail in trace.problems["detail"])
+    for command in ("info", "report", "report -R", "report --style kernel", "loss", "events"):
+        _, out, _ = run(capfd, command, path)
+        assert out.count("\n") > 3, command
+
+
+def test_records_of_an_event_whose_format_is_damaged(capfd, tmp_path):
+    data = damaged_format("sched_switch", *NO_PLACE)
+    path = tmp_path / "damaged.dat"
+    path.write_bytes(data)
+    with ftbuf.open(data, errors="skip") as trace:
+        event = next(trace.records(["sched_switch"]))
+        assert (event.name, event["common_pid"], list(event.keys())) == ("sched_switch", event.pid, [])
+        assert list(trace.problems["status"]) == ["bad_metadata"]
+        steps = list(trace.iterate())
+        assert "sched_switch" not in steps[0] and "sched_waking" in steps[0]
+    with ftbuf.open(data) as trace, pytest.raises(ftbuf.FormatError, match="sched:sched_switch"):
+        trace.tables()
+    with ftbuf.open(data, errors="warn") as trace, pytest.warns(ftbuf.DamageWarning, match="sched:sched_switch") as said:
+        assert len(list(trace.records())) == sum(trace.events.values())
+        assert "sched_switch" not in trace.tables()
+    assert len(said) == 1
+    _, out, _ = run(capfd, "events --check", path)
+    assert "sched:sched_switch: the format itself" in out
+    for command in ("tasks", "latency"):
+        status, _, err = run(capfd, command, path)
+        assert (status, "sched:sched_switch" in err) == (1, True)
+
+
+def test_a_filter_on_a_field_of_a_damaged_format():
+    with ftbuf.open(damaged_format("sched_switch", *NO_PLACE), errors="skip") as trace:
+        assert not trace.window(where="prev_pid == 0").events
+        assert len(trace.window(where="pid > 0").events)
