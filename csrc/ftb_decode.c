@@ -6,7 +6,9 @@
 static int note_short(ftb_decoder *d, const uint8_t *payload, uint64_t meta)
 {
     const ftb_stream *s = &d->merge.streams[ftb_meta_stream(meta)];
-    return ftb_report_problem(&d->report, s, FTB_RECORD_SHORT, (size_t)(payload - s->data), ftb_meta_len(meta));
+    const ftb_problem row = {.offset = ftb_stream_file_offset(s, payload), .bytes = ftb_meta_len(meta), .stream = s->index,
+                             .status = FTB_RECORD_SHORT};
+    return ftb_column_append(&d->report.problems, &row, sizeof row);
 }
 
 /* Leave out records shorter than the fixed part. */

@@ -145,6 +145,8 @@ static int fill_from_stream(ftb_merge *m, uint32_t stream, ftb_batch *out, ftb_r
 {
     ftb_stream *s = &m->streams[stream];
     int status = ftb_scan(s, s->select, out, report);
+    while (status == FTB_NEED_SEGMENT && ftb_stream_next_of_block(s))
+        status = ftb_scan(s, s->select, out, report);
     m->need = stream;
     return status == FTB_NEED_SEGMENT && s->last_segment ? FTB_DONE : status;
 }

@@ -13,7 +13,7 @@ int ftb_report_problem(ftb_report *report, const ftb_stream *s, int status, size
     return ftb_column_append(&report->problems, &row, sizeof row);
 }
 
-void ftb_stream_feed(ftb_stream *s, const uint8_t *data, size_t size, uint64_t file_offset, int last)
+static void begin_segment(ftb_stream *s, const uint8_t *data, size_t size, uint64_t file_offset, int last)
 {
     s->consumed += s->size;
     s->data = data;
@@ -22,6 +22,37 @@ void ftb_stream_feed(ftb_stream *s, const uint8_t *data, size_t size, uint64_t f
     s->last_segment = (uint8_t)last;
     s->next_page = 0;
     s->in_page = 0;
+}
+
+void ftb_stream_feed(ftb_stream *s, const uint8_t *data, size_t size, uint64_t file_offset, int last)
+{
+    s->n_block = s->next_in_block = 0;
+    begin_segment(s, data, size, file_offset, last);
+}
+
+void ftb_stream_feed_block(ftb_stream *s, const ftb_segment *block, uint32_t n)
+{
+    s->block = block;
+    s->n_block = n;
+    s->next_in_block = 0;
+    (void)ftb_stream_next_of_block(s);
+}
+
+int ftb_stream_next_of_block(ftb_stream *s)
+{
+    if (s->next_in_block == s->n_block)
+        return 0;
+    const ftb_segment *next = &s->block[s->next_in_block++];
+    begin_segment(s, next->data, next->size, next->file_offset, 0);
+    return 1;
+}
+
+uint64_t ftb_stream_file_offset(const ftb_stream *s, const uint8_t *at)
+{
+    for (uint32_t i = 0; i < s->next_in_block; i++)
+        if ((uintptr_t)at - (uintptr_t)s->block[i].data < s->block[i].size)
+            return s->block[i].file_offset + (uint64_t)(at - s->block[i].data);
+    return s->file_offset + (uint64_t)(at - s->data);
 }
 
 /* ---- pages ---- */

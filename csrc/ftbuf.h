@@ -204,6 +204,13 @@ typedef struct {
     const struct ftb_program *const *filter_of_slot; /* where=, one per slot (NULL: keep all); NULL: no filter */
 } ftb_select;
 
+/* Sub-buffers that stand together in memory, and in the file (or came from there together). */
+typedef struct {
+    const uint8_t *data;
+    size_t size;
+    uint64_t file_offset;
+} ftb_segment;
+
 /* The walk over one CPU's sub-buffers. */
 typedef struct {
     /* set by the caller */
@@ -219,6 +226,8 @@ typedef struct {
     size_t size;
     uint64_t file_offset;
     uint64_t consumed; /* bytes of earlier segments */
+    const ftb_segment *block; /* the segments that were given with it: those from next_in_block on follow */
+    uint32_t n_block, next_in_block;
     /* state of the walk */
     size_t next_page;
     size_t page; /* start of the page that cur is in */
@@ -242,6 +251,15 @@ int ftb_report_problem(ftb_report *report, const ftb_stream *s, int status, size
 
 /* Give a stream its next segment. */
 void ftb_stream_feed(ftb_stream *s, const uint8_t *data, size_t size, uint64_t file_offset, int last);
+
+/* Give it several, which stay in memory until it needs a segment again. */
+void ftb_stream_feed_block(ftb_stream *s, const ftb_segment *block, uint32_t n);
+
+/* Go on to the next segment of the block; whether there is one. */
+int ftb_stream_next_of_block(ftb_stream *s);
+
+/* Where in the file a place in the stream's segments is. */
+uint64_t ftb_stream_file_offset(const ftb_stream *s, const uint8_t *at);
 
 /* Append wanted records to `out` until it is full (FTB_OK) or the segment is used up (FTB_NEED_SEGMENT). */
 int ftb_scan(ftb_stream *s, const ftb_select *select, ftb_batch *out, ftb_report *report);

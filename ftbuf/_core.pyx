@@ -351,6 +351,24 @@ cdef class Decoder:
         ftb_stream_feed(&self.d.merge.streams[stream], <const uint8_t *>pages.view.buf + start, stop - start, file_offset + start, last)
         self.segments[stream] = pages
 
+    def feed_block(self, uint32_t stream, list block):
+        """Give a stream its next segments, a list of (pages, file offset, start, stop): it asks for more when all are read."""
+        cdef ftb_segment *segment
+        cdef Pages pages
+        cdef size_t start, stop
+        cdef bytes storage = PyBytes_FromStringAndSize(NULL, len(block) * sizeof(ftb_segment))
+        if stream >= self.d.merge.n_streams:
+            raise IndexError(stream)
+        segment = <ftb_segment *><char *>storage
+        for pages, file_offset, start, stop in block:
+            stop = min(stop, <size_t>pages.view.len)
+            start = min(start, stop)
+            segment.data = <const uint8_t *>pages.view.buf + start
+            segment.size, segment.file_offset = stop - start, file_offset + start
+            segment += 1
+        ftb_stream_feed_block(&self.d.merge.streams[stream], <const ftb_segment *><char *>storage, len(block))
+        self.segments[stream] = storage, block
+
     def step(self, uint64_t max_records):
         """Decode until max_records were seen (OK), a stream needs a segment (NEED_SEGMENT: see need) or all is read (DONE)."""
         cdef int status

@@ -107,6 +107,12 @@ cdef extern from "ftbuf.h" nogil:
         ftb_column problems
         ftb_column losses
 
+    ctypedef struct ftb_segment:
+        const uint8_t *data
+        size_t size
+        uint64_t file_offset
+
+    void ftb_stream_feed_block(ftb_stream *s, const ftb_segment *block, uint32_t n)
     void ftb_stream_feed(ftb_stream *s, const uint8_t *data, size_t size, uint64_t file_offset, int last)
     int64_t ftb_page_time(const ftb_abi *abi, const ftb_clock *clock, const uint8_t *data, size_t size, size_t index)
     size_t ftb_find_page(const ftb_abi *abi, const ftb_clock *clock, const uint8_t *data, size_t size, int64_t ts)

@@ -12,7 +12,8 @@ from .errors import DamageError
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-BLOCK_BYTES = 512 << 10  # of pages that are decompressed by one call: one by one, the calls would cost as much as the work
+BLOCK_BYTES = 512 << 10  # of pages that are taken together: chunk by chunk, the calls would cost as much as the work
+ALL_BLOCKS = 16 << 20  # of all streams together, of which each holds up to three
 
 Loaded = list[memoryview | DamageError]
 
@@ -20,8 +21,10 @@ Loaded = list[memoryview | DamageError]
 class Direct:
     """Segments as they are asked for."""
 
-    def __init__(self, streams: Sequence[Stream]) -> None:
+    def __init__(self, streams: Sequence[Stream], ends: Sequence[int]) -> None:
         self.streams = streams
+        self.ends = ends  # the segment that each stream ends before
+        self.block_bytes = min(BLOCK_BYTES, ALL_BLOCKS // max(len(streams), 1))
 
     def load(self, i: int, index: int) -> memoryview:
         """Segment `index` of stream `i`.
@@ -33,6 +36,14 @@ class Direct:
         """
         return self.streams[i].load(index)
 
+    def places(self, i: int, index: int) -> range:
+        """The segments from `index` on that make up a block: at least one, where there is one."""
+        segments, stop, size = self.streams[i].segments, index, 0
+        while stop < self.ends[i] and (stop == index or size + segments[stop].size <= self.block_bytes):
+            size += segments[stop].size
+            stop += 1
+        return range(index, stop)
+
 
 class Ahead(Direct):
     """Segments that are read in order, block by block: while one is used, the next is decompressed.
@@ -43,8 +54,7 @@ class Ahead(Direct):
     def __init__(self, streams: Sequence[Stream], ends: Sequence[int]) -> None:
         from concurrent.futures import ThreadPoolExecutor  # half of what ftbuf itself takes to import
 
-        super().__init__(streams)
-        self.ends = ends  # the segment that each stream ends before
+        super().__init__(streams, ends)
         self.pool = ThreadPoolExecutor(1)
         self.blocks: list[tuple[range, Loaded]] = [(range(0), []) for _ in streams]
         self.coming: list[tuple[range, Future[Loaded]] | None] = [None] * len(streams)
@@ -68,14 +78,6 @@ class Ahead(Direct):
         after = self.places(i, self.blocks[i][0].stop)
         self.coming[i] = (after, self.pool.submit(load_all, self.streams[i], after)) if len(after) else None
 
-    def places(self, i: int, index: int) -> range:
-        """The segments from `index` on that make up a block: at least one, where there is one."""
-        segments, stop, size = self.streams[i].segments, index, 0
-        while stop < self.ends[i] and (stop == index or size + segments[stop].size <= BLOCK_BYTES):
-            size += segments[stop].size
-            stop += 1
-        return range(index, stop)
-
 
 def load_all(stream: Stream, places: range) -> Loaded:
     loaded: Loaded = []
@@ -90,4 +92,4 @@ def load_all(stream: Stream, places: range) -> Loaded:
 def segments_of(streams: Sequence[Stream], ends: Sequence[int], ahead: bool) -> Direct:
     """How segments are to be read; `ahead`: beside the decoding, where that is work and another core can do it."""
     chunks = sum(end for stream, end in zip(streams, ends, strict=True) if stream.compressed)
-    return Ahead(streams, ends) if ahead and chunks > 1 and (os.cpu_count() or 1) > 1 else Direct(streams)
+    return Ahead(streams, ends) if ahead and chunks > 1 and (os.cpu_count() or 1) > 1 else Direct(streams, ends)

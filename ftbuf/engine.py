@@ -194,37 +194,51 @@ class Driver:
     """Feeds a decoder's streams with their segments, and turns what C reports into problems."""
 
     def __init__(self, sources: Sequence[Source], pieces: Sequence[Piece], judge: Judge, *, forget: bool = False,
-                 ahead: bool = False) -> None:
+                 ahead: bool = False, blocks: bool = False) -> None:
         self.sources = sources
         self.pieces = pieces
+        self.blocks = blocks  # what is fed takes several segments at once
         self.judge = judge
         self.segments = segments_of([s.stream for s in sources], [p.last for p in pieces], ahead)
         self.forget = forget  # let go of what was decoded: for passes that take little memory themselves
         self.next = [p.first for p in pieces]
 
     def feed(self, decoder: Any) -> None:
-        """Give the stream that waits its next readable segment, or the word that there is none."""
+        """Give the stream that waits its next readable segments, or the word that there are none."""
         i = decoder.need
         stream, piece = self.sources[i].stream, self.pieces[i]
         while self.next[i] < piece.last:
-            index = self.next[i]
-            self.next[i] += 1
+            block = self.block(i)
+            if len(block) == 1:
+                pages, offset, start, stop = block[0]
+                decoder.feed(i, pages, offset, False, start, stop)
+                return
+            if block:
+                decoder.feed_block(i, block)
+                return
+        decoder.feed(i, None, 0, True)
+        if piece.last == len(stream.segments) and piece.stop is None:
+            for problem in stream.problems:
+                self.judge.note(replace(problem, buffer=self.sources[i].buffer_name))
+
+    def block(self, i: int) -> list[tuple[Any, int, int, int]]:
+        """The next segments up to one that cannot be read: chunks are many and small, others large and few."""
+        stream, piece = self.sources[i].stream, self.pieces[i]
+        first = self.next[i]
+        block = []
+        for index in self.segments.places(i, first) if self.blocks and stream.compressed else range(first, first + 1):
+            self.next[i] = index + 1
             if self.forget and index > piece.first:
                 stream.forget(index - 1)
             try:
                 pages = _core.Pages(self.segments.load(i, index))
             except DamageError as error:
                 self.note_lost_segment(i, index, error)
-                continue
-            start = piece.start if index == piece.first else 0
+                break
             last = index + 1 == piece.last
             stop = piece.stop if last and piece.stop is not None else len(pages)
-            decoder.feed(i, pages, stream.segments[index].offset, False, start, stop)
-            return
-        decoder.feed(i, None, 0, True)
-        if piece.last == len(stream.segments) and piece.stop is None:
-            for problem in stream.problems:
-                self.judge.note(replace(problem, buffer=self.sources[i].buffer_name))
+            block.append((pages, stream.segments[index].offset, piece.start if index == piece.first else 0, stop))
+        return block
 
     def note_lost_segment(self, i: int, index: int, error: DamageError) -> None:
         source, segment = self.sources[i], self.sources[i].stream.segments[index]
@@ -295,13 +309,14 @@ class Run:
     """One pass over some streams."""
 
     def __init__(self, sources: Sequence[Source], window: Window, request: Request, judge: Judge,
-                 pieces: Sequence[Piece] | None = None, *, at_once: bool = True, ahead: bool = False) -> None:
+                 pieces: Sequence[Piece] | None = None, *, at_once: bool = True, ahead: bool = False,
+                 blocks: bool = True) -> None:
         self.sources = sources
         self.request = request
         self.judge = judge
         self.window = window
         self.pieces = pieces if pieces is not None else [clip(s, window) for s in sources]
-        self.driver = Driver(sources, self.pieces, judge, forget=not at_once, ahead=ahead)
+        self.driver = Driver(sources, self.pieces, judge, forget=not at_once, ahead=ahead, blocks=blocks)
         self.decoder = self.make_decoder(sum(map(piece_bytes, sources, self.pieces)) if at_once else 0)
         self.done = False
 

@@ -343,7 +343,8 @@ class Trace(Metadata, TraceTexts, TraceExports, Mapping[str, "EventView"]):
             return recording.files[i].event_info(pair, contexts[i])
 
         judge = Judge(self._errors)
-        run = Run(self._sources(), self._selection.window, request, judge, at_once=False, ahead=True)
+        run = Run(self._sources(), self._selection.window, request, judge, at_once=False, ahead=True,
+                  blocks=False)  # a record holds the segment it is in
         return _core.Records(run.decoder, run.driver, info, len(slots), cls), judge, slots
 
     def table(self, event: str, columns: Sequence[str] | None = None, **options: Any) -> Table:
