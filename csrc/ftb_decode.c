@@ -12,7 +12,7 @@ static int note_short(ftb_decoder *d, const uint8_t *payload, uint64_t meta)
 }
 
 /* Leave out records shorter than the fixed part. */
-static int drop_short(ftb_decoder *d, ftb_group *g, uint32_t min_len)
+static int drop_short(ftb_decoder *d, ftb_group *g, int64_t *order, uint32_t min_len)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < g->n; i++) {
@@ -21,6 +21,8 @@ static int drop_short(ftb_decoder *d, ftb_group *g, uint32_t min_len)
                 return FTB_NO_MEMORY;
             continue;
         }
+        if (order != NULL)
+            order[n] = order[i];
         g->ts[n] = g->ts[i];
         g->data[n] = g->data[i];
         g->meta[n++] = g->meta[i];
@@ -48,14 +50,21 @@ static int is_uniform(const ftb_batch *b)
     return b->differ >> 16 == 0; /* the low 16 bits are the stream */
 }
 
+/* Where the refs of a plan's group stand among all records. */
+static int64_t *orders_of(const ftb_decoder *d, uint16_t plan)
+{
+    return d->orders != NULL ? d->orders + (size_t)plan * FTB_GROUP : NULL;
+}
+
 static int gather_group(ftb_decoder *d, uint16_t plan)
 {
     ftb_group *g = &d->groups[plan];
+    int64_t *order = orders_of(d, plan);
     int any_short, status = FTB_OK;
     const uint64_t differ = look_over(g, d->plans[plan].min_len, &any_short);
     if (FTB_UNLIKELY(any_short))
-        status = drop_short(d, g, d->plans[plan].min_len);
-    const ftb_refs refs = {g->ts, g->data, g->meta, differ, g->n};
+        status = drop_short(d, g, order, d->plans[plan].min_len);
+    const ftb_refs refs = {g->ts, g->data, g->meta, order, differ, g->n};
     if (refs.n > 0 && status == FTB_OK)
         status = ftb_gather(&d->plans[plan], &d->context, &refs);
     g->n = 0;
@@ -74,7 +83,7 @@ static int gather_groups(ftb_decoder *d)
 }
 
 /* Every record to the group of its plan; full groups are gathered. */
-static int distribute(ftb_decoder *d)
+FTB_ALWAYS_INLINE int distribute_to(ftb_decoder *d, int64_t *orders)
 {
     const ftb_batch *b = d->batch;
     for (uint32_t i = 0; i < b->n; i++) {
@@ -87,6 +96,8 @@ static int distribute(ftb_decoder *d)
         g->ts[n] = b->ts[i];
         g->data[n] = b->data[i];
         g->meta[n] = b->meta[i];
+        if (orders != NULL)
+            orders[(size_t)plan * FTB_GROUP + n] = d->met + i;
         if (FTB_UNLIKELY(n + 1 + g->odd == FTB_GROUP)) {
             int status = gather_group(d, plan);
             if (status != FTB_OK)
@@ -94,6 +105,11 @@ static int distribute(ftb_decoder *d)
         }
     }
     return FTB_OK;
+}
+
+static int distribute(ftb_decoder *d)
+{
+    return d->orders != NULL ? distribute_to(d, d->orders) : distribute_to(d, NULL);
 }
 
 /* As many of the batch's refs from `at` on as the group still takes. */
@@ -115,7 +131,7 @@ static int gather_uniform(ftb_decoder *d, uint16_t plan)
     int status = FTB_OK;
     for (uint32_t at = 0; at < b->n && status == FTB_OK;) {
         if (g->n + g->odd == 0 && b->n - at >= FTB_GROUP) {
-            const ftb_refs refs = {b->ts + at, b->data + at, b->meta + at, b->differ, FTB_GROUP};
+            const ftb_refs refs = {b->ts + at, b->data + at, b->meta + at, NULL, b->differ, FTB_GROUP};
             status = ftb_gather(&d->plans[plan], &d->context, &refs);
             at += FTB_GROUP;
             continue;
@@ -132,7 +148,7 @@ static int gather_batch(ftb_decoder *d)
     const ftb_batch *b = d->batch;
     if (b->n == 0)
         return FTB_OK;
-    if (!is_uniform(b))
+    if (!is_uniform(b) || d->orders != NULL)
         return distribute(d);
     const uint16_t slot = ftb_slot(b, 0), plan = d->plan_of_slot[slot];
     if (plan != FTB_NO_PLAN && ftb_len(b, 0) < d->plans[plan].min_len)
@@ -149,6 +165,7 @@ static int decode(ftb_decoder *d, uint64_t max_records)
         if (status == FTB_NO_MEMORY)
             return status;
         int gathered = gather_batch(d);
+        d->met += d->batch->n;
         if (gathered != FTB_OK || status != FTB_OK)
             return gathered != FTB_OK ? gathered : status;
     }

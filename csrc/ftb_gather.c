@@ -319,10 +319,19 @@ static int gather_lists(const rows *r, ftb_op *op, uint64_t *out)
     return FTB_OK;
 }
 
+static int gather_order(const rows *r, int64_t *out)
+{
+    if (r->refs->order == NULL)
+        return FTB_BAD_PLAN;
+    memcpy(out, r->refs->order, r->refs->n * sizeof *out);
+    return FTB_OK;
+}
+
 static size_t out_bytes(const ftb_op *op)
 {
     switch (op->op) {
     case FTB_OP_TS:
+    case FTB_OP_ORDER:
     case FTB_OP_LIST: return 8;
     case FTB_OP_CPU:
     case FTB_OP_BUFFER:
@@ -354,6 +363,7 @@ static int gather_values(rows *r, ftb_op *op, void *to)
     case FTB_OP_CPU: gather_cpu(r, to); return FTB_OK;
     case FTB_OP_BUFFER: gather_buffer(r, to); return FTB_OK;
     case FTB_OP_SLOT: gather_slot(r, to); return FTB_OK;
+    case FTB_OP_ORDER: return gather_order(r, to);
     case FTB_OP_COMM: return gather_comm(r, op, to);
     case FTB_OP_SCALAR: narrow(words_of(r, op), r->refs->n, op, to); return FTB_OK;
     case FTB_OP_FIXED: gather_fixed(r, op, to); return FTB_OK;

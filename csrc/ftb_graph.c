@@ -228,33 +228,11 @@ static int has_more(const ftb_call_rows *rows)
     return rows->at < rows->n;
 }
 
-/* Of an entry and a return at the same time the return comes first if it is of the call that is on top of its task's stack. */
-static int return_is_first(ftb_graph *calls, const ftb_call_rows *entries, const ftb_call_rows *returns)
-{
-    size_t i = returns->at;
-    if (entries->ts[entries->at] != returns->ts[i])
-        return returns->ts[i] < entries->ts[entries->at];
-    const task *t = find_task(calls, returns->pid[i], returns->cpu[i]);
-    if (t == NULL || t->n_frames == 0)
-        return 0;
-    const frame *top = &t->frames[t->n_frames - 1];
-    return top->depth == depth_of(returns, i) && top->func == returns->func[i];
-}
-
-/* Of a record and a switch at the same time, that of the task which comes is the later. */
-static int switch_is_first(const ftb_switch_rows *switches, const ftb_call_rows *rows)
-{
-    size_t i = switches->at, k = rows->at;
-    if (switches->ts[i] != rows->ts[k])
-        return switches->ts[i] < rows->ts[k];
-    return rows->pid[k] == switches->next[i];
-}
-
 static int next_row(ftb_graph *calls, ftb_call_rows *entries, ftb_call_rows *returns, ftb_switch_rows *switches)
 {
     ftb_call_rows *rows = !has_more(returns) ? entries : !has_more(entries) ? returns
-                          : return_is_first(calls, entries, returns) ? returns : entries;
-    if (switches->at < switches->n && (!has_more(rows) || switch_is_first(switches, rows)))
+                          : returns->order[returns->at] < entries->order[entries->at] ? returns : entries;
+    if (switches->at < switches->n && (!has_more(rows) || switches->order[switches->at] < rows->order[rows->at]))
         return change_task(calls, switches, switches->at++);
     size_t i = rows->at++;
     if (ftb_gaps_pass(&calls->gaps, rows->ts[i]) != FTB_OK)

@@ -28,7 +28,7 @@ typedef struct {
 
 /* Rows of one step. Entries have no duration. */
 typedef struct {
-    const int64_t *ts, *duration;
+    const int64_t *order, *ts, *duration; /* order: places among the records of all events */
     const uint64_t *func;
     const int32_t *pid;
     const uint32_t *depth;
@@ -37,7 +37,7 @@ typedef struct {
 } ftb_call_rows;
 
 typedef struct {
-    const int64_t *ts;
+    const int64_t *order, *ts;
     const int32_t *prev, *next; /* pids */
     size_t n, at;
 } ftb_switch_rows;
@@ -54,7 +54,7 @@ typedef struct {
     ftb_column sums;      /* of ftb_call_sums */
 } ftb_graph;
 
-/* All rows of a step, in the order of time over all of them. */
+/* All rows of a step, in their order. */
 int ftb_graph_step(ftb_graph *calls, ftb_call_rows *entries, ftb_call_rows *returns, ftb_switch_rows *switches);
 /* Calls that are nothing but counted: records of the function tracer, each for so many calls (NULL: one). */
 int ftb_graph_count(ftb_graph *calls, const uint64_t *func, const uint16_t *cpu, const uint64_t *times, size_t n);

@@ -46,7 +46,7 @@ static int end(ftb_intervals *v, const ftb_edge_rows *rows, size_t i)
 int ftb_intervals_step(ftb_intervals *v, ftb_edge_rows *begins, ftb_edge_rows *ends)
 {
     while (begins->at < begins->n || ends->at < ends->n) {
-        int is_end = begins->at >= begins->n || (ends->at < ends->n && ends->ts[ends->at] < begins->ts[begins->at]);
+        int is_end = begins->at >= begins->n || (ends->at < ends->n && ends->order[ends->at] < begins->order[begins->at]);
         ftb_edge_rows *rows = is_end ? ends : begins;
         size_t i = rows->at++;
         if (ftb_gaps_pass(&v->gaps, rows->ts[i]) != FTB_OK)

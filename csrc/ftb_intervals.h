@@ -5,9 +5,9 @@
 #include "ftb_gaps.h"
 #include "ftb_pairs.h"
 
-/* Rows of one step. */
+/* Rows of one step, and their places among the records of all events. */
 typedef struct {
-    const int64_t *ts;
+    const int64_t *order, *ts;
     const int32_t *key;
     const int64_t *kind; /* what a beginning and its end have in common */
     const uint8_t *flag; /* of ends; NULL: none has one */
@@ -39,7 +39,7 @@ typedef struct {
     ftb_column lost;  /* of ftb_interval: another beginning followed, or an end of another kind, or records were lost inside */
 } ftb_intervals;
 
-/* All rows of a step; of the same time, beginnings come first. */
+/* All rows of a step, in their order. */
 int ftb_intervals_step(ftb_intervals *v, ftb_edge_rows *begins, ftb_edge_rows *ends);
 void ftb_intervals_free(ftb_intervals *v);
 

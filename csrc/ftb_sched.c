@@ -134,13 +134,13 @@ int ftb_sched_begin(ftb_sched *s, uint16_t cpu, int32_t pid, int64_t since)
     return FTB_OK;
 }
 
-/* The source of the next row: its time is the least; the earlier source among equals. NULL: there are no more. */
+/* The source of the next row. NULL: there are no more. */
 static ftb_sched_rows *next_source(ftb_sched_rows *switches, ftb_sched_rows *wakeups, uint32_t n_wakeups)
 {
     ftb_sched_rows *next = switches->at < switches->n ? switches : NULL;
     for (uint32_t k = 0; k < n_wakeups; k++) {
         ftb_sched_rows *w = &wakeups[k];
-        if (w->at < w->n && (next == NULL || w->ts[w->at] < next->ts[next->at]))
+        if (w->at < w->n && (next == NULL || w->order[w->at] < next->order[next->at]))
             next = w;
     }
     return next;

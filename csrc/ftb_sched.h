@@ -40,7 +40,7 @@ typedef struct {
 
 /* Rows of one step: task switches (with `left`: the state of the task that left), or wakeups (`cpu`, `next`, `left` NULL). */
 typedef struct {
-    const int64_t *ts;
+    const int64_t *order, *ts; /* order: places among the records of all events */
     const int32_t *pid, *next;
     const uint16_t *cpu;
     const uint8_t *left;
@@ -56,7 +56,7 @@ typedef struct {
 
 /* A CPU has been running a task since its first record; its first switch says which. */
 int ftb_sched_begin(ftb_sched *s, uint16_t cpu, int32_t pid, int64_t since);
-/* All rows of a step; of the same time, switches come first, then wakeups in the order of their sources. */
+/* All rows of a step, in their order. */
 int ftb_sched_step(ftb_sched *s, ftb_sched_rows *switches, ftb_sched_rows *wakeups, uint32_t n_wakeups);
 /* What is under way lasts until `end`; nothing may follow. */
 int ftb_sched_finish(ftb_sched *s, int64_t end);

@@ -95,16 +95,10 @@ int ftb_wakeups_step(ftb_wakeups *w, size_t n_tasks, const ftb_wakeup_rows *woke
 {
     if (make_room(w, n_tasks) != FTB_OK)
         return FTB_NO_MEMORY;
-    int64_t now = INT64_MIN, woken_upto = INT64_MIN; /* a stream's own order stays where its clock steps back */
     size_t next = 0;
     for (size_t i = 0; i < runs->n; i++) {
-        now = runs->ts[i] > now ? runs->ts[i] : now;
-        for (; next < woken->n; next++) {
-            woken_upto = woken->ts[next] > woken_upto ? woken->ts[next] : woken_upto;
-            if (woken_upto > now)
-                break;
+        for (; next < woken->n && woken->order[next] < runs->order[i]; next++)
             wake(w, woken, next);
-        }
         sleeper *before = task_at(w, runs->prev[i]);
         if (before != NULL)
             leave(before, runs->asleep[i] != 0);

@@ -20,14 +20,14 @@ typedef struct {
 
 /* Rows of one step. A task that is no task (the idle one) has a number that none has, such as -1. */
 typedef struct {
-    const int64_t *ts;
+    const int64_t *order, *ts; /* order: places among the records of all events */
     const int32_t *task, *from_cpu, *waker;
     const uint16_t *cpu;
     size_t n;
 } ftb_wakeup_rows;
 
 typedef struct {
-    const int64_t *ts;
+    const int64_t *order, *ts;
     const int32_t *prev, *next, *prio, *name; /* prev, next: tasks; prio, name: of the next */
     const uint8_t *asleep;                    /* whether the task before went to sleep */
     const uint16_t *cpu;
@@ -40,7 +40,7 @@ typedef struct {
     uint64_t running; /* wakeups of tasks that were running, but for those that raced with going to sleep */
 } ftb_wakeups;
 
-/* All rows of a step; of the same time, wakeups come first. n_tasks: how many tasks have numbers by now. */
+/* All rows of a step, in their order. n_tasks: how many tasks have numbers by now. */
 int ftb_wakeups_step(ftb_wakeups *w, size_t n_tasks, const ftb_wakeup_rows *woken, const ftb_run_rows *runs);
 /* Waits of the tasks that still do, appended to `out` with ran = 0. */
 int ftb_wakeups_open(const ftb_wakeups *w, ftb_column *out);

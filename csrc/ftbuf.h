@@ -327,6 +327,7 @@ typedef enum {
     FTB_OP_CPU,      /* uint16 */
     FTB_OP_BUFFER,   /* uint16 */
     FTB_OP_SLOT,     /* uint16: which event */
+    FTB_OP_ORDER,    /* int64: how many records of any event the decoder met before */
     FTB_OP_COMM,     /* int32 code by the pid at offset; where there is none, the pid + INT32_MIN */
     FTB_OP_SCALAR,   /* width bytes in and out; or 4 in and 8 out, unsigned: addresses of a 32-bit kernel */
     FTB_OP_FIXED,    /* size bytes: elements of width bytes, byte order corrected */
@@ -405,6 +406,7 @@ typedef struct {
     const int64_t *ts;
     const uint8_t *const *data;
     const uint64_t *meta;
+    const int64_t *order; /* of FTB_OP_ORDER; NULL: no plan has it */
     uint64_t differ; /* as in ftb_batch */
     uint32_t n;
 } ftb_refs;
@@ -435,6 +437,8 @@ typedef struct {
     ftb_plan *plans;
     uint32_t n_plans;
     ftb_group *groups; /* one per plan, all empty between calls */
+    int64_t *orders;   /* FTB_GROUP per plan, of the refs in its group; NULL: no plan has FTB_OP_ORDER */
+    int64_t met;       /* records of earlier batches */
     ftb_batch *batch;
 } ftb_decoder;
 

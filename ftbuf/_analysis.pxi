@@ -42,8 +42,9 @@ cdef class Calls:
         ftb_graph_free(&self.calls)
 
     def step(self, entries, returns, switches, gaps):
-        """Arrays of one step, each kind of rows in time order: int64 ts, uint16 cpu, int32 pid, uint64 func, uint32 depth (and
-        int64 duration) of entries and returns; int64 ts, int32 pids before and after of switches. None: there are none.
+        """Arrays of one step, each kind of rows in order: int64 order, int64 ts, uint16 cpu, int32 pid, uint64 func, uint32 depth
+        (and int64 duration) of entries and returns; int64 order, int64 ts, int32 pids before and after of switches. None: there
+        are none.
         ``gaps``: see add_gaps.
         """
         cdef ftb_call_rows calls[2]
@@ -58,12 +59,13 @@ cdef class Calls:
             set_call_rows(&calls[0], entries, keep)
         if returns is not None:
             set_call_rows(&calls[1], returns, keep)
-            calls[1].duration = <const int64_t *>numbers(keep, returns[5], calls[1].n, 8)
+            calls[1].duration = <const int64_t *>numbers(keep, returns[6], calls[1].n, 8)
         if switches is not None:
             changes.n = len(switches[0])
-            changes.ts = <const int64_t *>numbers(keep, switches[0], changes.n, 8)
-            changes.prev = <const int32_t *>numbers(keep, switches[1], changes.n, 4)
-            changes.next = <const int32_t *>numbers(keep, switches[2], changes.n, 4)
+            changes.order = <const int64_t *>numbers(keep, switches[0], changes.n, 8)
+            changes.ts = <const int64_t *>numbers(keep, switches[1], changes.n, 8)
+            changes.prev = <const int32_t *>numbers(keep, switches[2], changes.n, 4)
+            changes.next = <const int32_t *>numbers(keep, switches[3], changes.n, 4)
         with nogil:
             status = ftb_graph_step(&self.calls, &calls[0], &calls[1], &changes)
         check_memory(status)
@@ -105,11 +107,12 @@ cdef int check_memory(int status) except -1:
 
 cdef int set_call_rows(ftb_call_rows *rows, arrays, list keep) except -1:
     rows.n = len(arrays[0])
-    rows.ts = <const int64_t *>numbers(keep, arrays[0], rows.n, 8)
-    rows.cpu = <const uint16_t *>numbers(keep, arrays[1], rows.n, 2)
-    rows.pid = <const int32_t *>numbers(keep, arrays[2], rows.n, 4)
-    rows.func = <const uint64_t *>numbers(keep, arrays[3], rows.n, 8)
-    rows.depth = <const uint32_t *>numbers(keep, arrays[4], rows.n, 4)
+    rows.order = <const int64_t *>numbers(keep, arrays[0], rows.n, 8)
+    rows.ts = <const int64_t *>numbers(keep, arrays[1], rows.n, 8)
+    rows.cpu = <const uint16_t *>numbers(keep, arrays[2], rows.n, 2)
+    rows.pid = <const int32_t *>numbers(keep, arrays[3], rows.n, 4)
+    rows.func = <const uint64_t *>numbers(keep, arrays[4], rows.n, 8)
+    rows.depth = <const uint32_t *>numbers(keep, arrays[5], rows.n, 4)
     return 0
 
 
@@ -129,8 +132,9 @@ cdef class Sched:
         check_memory(ftb_sched_begin(&self.sched, cpu, pid, since))
 
     def step(self, switches, wakeups, gaps):
-        """Arrays of one step, each in time order: int64 ts, uint16 cpu, int32 pids before and after, uint8 states of those that
-        left (None: only CPUs are wanted); of up to two kinds of wakeups int64 ts, int32 pid. ``gaps``: see add_gaps.
+        """Arrays of one step, each in order: int64 order, int64 ts, uint16 cpu, int32 pids before and after, uint8 states of
+        those that left (None: only CPUs are wanted); of up to two kinds of wakeups int64 order, int64 ts, int32 pid.
+        ``gaps``: see add_gaps.
         """
         cdef ftb_sched_rows changes
         cdef ftb_sched_rows woken[2]
@@ -144,16 +148,18 @@ cdef class Sched:
         memset(&changes, 0, sizeof(changes))
         memset(woken, 0, sizeof(woken))
         changes.n = len(switches[0])
-        changes.ts = <const int64_t *>numbers(keep, switches[0], changes.n, 8)
-        changes.cpu = <const uint16_t *>numbers(keep, switches[1], changes.n, 2)
-        changes.pid = <const int32_t *>numbers(keep, switches[2], changes.n, 4)
-        changes.next = <const int32_t *>numbers(keep, switches[3], changes.n, 4)
-        if switches[4] is not None:
-            changes.left = <const uint8_t *>numbers(keep, switches[4], changes.n, 1)
+        changes.order = <const int64_t *>numbers(keep, switches[0], changes.n, 8)
+        changes.ts = <const int64_t *>numbers(keep, switches[1], changes.n, 8)
+        changes.cpu = <const uint16_t *>numbers(keep, switches[2], changes.n, 2)
+        changes.pid = <const int32_t *>numbers(keep, switches[3], changes.n, 4)
+        changes.next = <const int32_t *>numbers(keep, switches[4], changes.n, 4)
+        if switches[5] is not None:
+            changes.left = <const uint8_t *>numbers(keep, switches[5], changes.n, 1)
         for k in range(n):
             woken[k].n = len(wakeups[k][0])
-            woken[k].ts = <const int64_t *>numbers(keep, wakeups[k][0], woken[k].n, 8)
-            woken[k].pid = <const int32_t *>numbers(keep, wakeups[k][1], woken[k].n, 4)
+            woken[k].order = <const int64_t *>numbers(keep, wakeups[k][0], woken[k].n, 8)
+            woken[k].ts = <const int64_t *>numbers(keep, wakeups[k][1], woken[k].n, 8)
+            woken[k].pid = <const int32_t *>numbers(keep, wakeups[k][2], woken[k].n, 4)
         with nogil:
             status = ftb_sched_step(&self.sched, &changes, woken, n)
         check_memory(status)
@@ -180,7 +186,8 @@ cdef class Intervals:
         ftb_intervals_free(&self.intervals)
 
     def step(self, begins, ends, gaps):
-        """Arrays of one step, each in time order: int64 ts, int32 key, int64 kind, and uint8 flag or None. ``gaps``: see add_gaps.
+        """Arrays of one step, each in order: int64 order, int64 ts, int32 key, int64 kind, and uint8 flag or None. ``gaps``: see
+        add_gaps.
 
         Returns rows of ftb_interval: those that are whole, and those that are not.
         """
@@ -206,9 +213,10 @@ cdef class Intervals:
 
 cdef int set_edges(ftb_edge_rows *rows, arrays, list keep) except -1:
     rows.n = len(arrays[0])
-    rows.ts = <const int64_t *>numbers(keep, arrays[0], rows.n, 8)
-    rows.key = <const int32_t *>numbers(keep, arrays[1], rows.n, 4)
-    rows.kind = <const int64_t *>numbers(keep, arrays[2], rows.n, 8)
-    if arrays[3] is not None:
-        rows.flag = <const uint8_t *>numbers(keep, arrays[3], rows.n, 1)
+    rows.order = <const int64_t *>numbers(keep, arrays[0], rows.n, 8)
+    rows.ts = <const int64_t *>numbers(keep, arrays[1], rows.n, 8)
+    rows.key = <const int32_t *>numbers(keep, arrays[2], rows.n, 4)
+    rows.kind = <const int64_t *>numbers(keep, arrays[3], rows.n, 8)
+    if arrays[4] is not None:
+        rows.flag = <const uint8_t *>numbers(keep, arrays[4], rows.n, 1)
     return 0

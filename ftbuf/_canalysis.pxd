@@ -13,6 +13,7 @@ cdef extern from "ftb_gaps.h" nogil:
 
 cdef extern from "ftb_graph.h" nogil:
     ctypedef struct ftb_call_rows:
+        const int64_t *order
         const int64_t *ts
         const int64_t *duration
         const uint64_t *func
@@ -22,6 +23,7 @@ cdef extern from "ftb_graph.h" nogil:
         size_t n
 
     ctypedef struct ftb_switch_rows:
+        const int64_t *order
         const int64_t *ts
         const int32_t *prev
         const int32_t *next
@@ -41,6 +43,7 @@ cdef extern from "ftb_graph.h" nogil:
 
 cdef extern from "ftb_sched.h" nogil:
     ctypedef struct ftb_sched_rows:
+        const int64_t *order
         const int64_t *ts
         const int32_t *pid
         const int32_t *next
@@ -61,6 +64,7 @@ cdef extern from "ftb_sched.h" nogil:
 
 cdef extern from "ftb_intervals.h" nogil:
     ctypedef struct ftb_edge_rows:
+        const int64_t *order
         const int64_t *ts
         const int32_t *key
         const int64_t *kind

@@ -18,6 +18,7 @@ N_IDS = FTB_N_IDS
 NO_PLAN = FTB_NO_PLAN
 MAX_STREAMS = FTB_MAX_STREAMS
 OP_TS, OP_CPU, OP_BUFFER, OP_SLOT, OP_COMM = FTB_OP_TS, FTB_OP_CPU, FTB_OP_BUFFER, FTB_OP_SLOT, FTB_OP_COMM
+OP_ORDER = FTB_OP_ORDER
 OP_SCALAR, OP_FIXED, OP_STRING, OP_LIST = FTB_OP_SCALAR, FTB_OP_FIXED, FTB_OP_STRING, FTB_OP_LIST
 
 STATUSES = tuple(ftb_status_name(i).decode() for i in range(FTB_N_STATUSES))
@@ -293,6 +294,7 @@ cdef class Decoder:
         ftb_column_free(&self.d.report.losses)
         PyMem_Free(self.d.plans)
         PyMem_Free(self.d.groups)
+        PyMem_Free(self.d.orders)
         PyMem_Free(self.d.count_of_slot)
         PyMem_Free(self.d.merge.sources)
         PyMem_Free(self.d.merge.streams)
@@ -314,6 +316,8 @@ cdef class Decoder:
             raise ValueError("plans are set once, one entry per slot")
         self.d.plans = <ftb_plan *>allocate(len(plans), sizeof(ftb_plan))
         self.d.groups = <ftb_group *>allocate(len(plans), sizeof(ftb_group))
+        if any(op[0] == FTB_OP_ORDER for plan in plans for op in plan[2]):
+            self.d.orders = <int64_t *>allocate(len(plans), FTB_GROUP * sizeof(int64_t))
         for i in range(len(plans)):
             self.set_plan(&self.d.plans[i], plans[i])
             self.n_plans = self.d.n_plans = i + 1

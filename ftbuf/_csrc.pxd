@@ -143,6 +143,7 @@ cdef extern from "ftbuf.h" nogil:
     int FTB_OP_CPU
     int FTB_OP_BUFFER
     int FTB_OP_SLOT
+    int FTB_OP_ORDER
     int FTB_OP_COMM
     int FTB_OP_SCALAR
     int FTB_OP_FIXED
@@ -190,6 +191,8 @@ cdef extern from "ftbuf.h" nogil:
         uint32_t n_streams
         uint64_t total_bytes
 
+    int FTB_GROUP
+
     ctypedef struct ftb_group:
         uint32_t n
 
@@ -202,6 +205,7 @@ cdef extern from "ftbuf.h" nogil:
         ftb_plan *plans
         uint32_t n_plans
         ftb_group *groups
+        int64_t *orders
         ftb_batch *batch
 
     int ftb_decode(ftb_decoder *d, uint64_t max_records)

@@ -6,6 +6,7 @@ from ftbuf._csrc cimport ftb_column
 
 cdef extern from "ftb_wakeups.h" nogil:
     ctypedef struct ftb_wakeup_rows:
+        const int64_t *order
         const int64_t *ts
         const int32_t *task
         const int32_t *from_cpu
@@ -14,6 +15,7 @@ cdef extern from "ftb_wakeups.h" nogil:
         size_t n
 
     ctypedef struct ftb_run_rows:
+        const int64_t *order
         const int64_t *ts
         const int32_t *prev
         const int32_t *next

@@ -17,7 +17,7 @@ from .ahead import segments_of
 from .clock import ClockSpec
 from .container.model import Problem, Stream
 from .errors import DamageError, DamageWarning, TruncatedError
-from .plan import TS, ColumnPlan
+from .plan import ORDER, TS, ColumnPlan
 from .table import ColumnData, interleaved
 
 PROBLEM = np.dtype([("offset", "u8"), ("bytes", "u8"), ("stream", "u4"), ("status", "u4")])
@@ -362,7 +362,8 @@ class Run:
             taken.append({c.name: c.finish(*chain.from_iterable(islice(pieces, len(c.ops)))) for c in plan.columns})
         if self.request.tables is None:
             return taken
-        return [interleaved([taken[i] for i in t.plans], TS, t.names) if len(t.plans) > 1 else taken[t.plans[0]]
+        return [taken[t.plans[0]] if len(t.plans) == 1 else
+                interleaved([taken[i] for i in t.plans], ORDER if ORDER in t.names else TS, t.names)
                 for t in self.request.tables]
 
     def result(self) -> Result:

@@ -22,6 +22,9 @@ LOCATION_SIZE = {Where.DATA_LOC: 4, Where.REL_LOC: 4, Where.SHORT_LOC: 2, Where.
 TS, CPU, PID, COMM, FLAGS, PREEMPT, BUFFER = (
     "common_ts", "common_cpu", "common_pid", "common_comm", "common_flags", "common_preempt_count", "common_buffer")
 EVENT = "event"  # of a timeline: the event's name
+# For analyses, and no column of any table else: the place of a record among those of all events that one pass decodes, which
+# tells the order of events of the same time. Passes in several threads each count anew.
+ORDER = "common_order"
 NOT_COLUMNS = frozenset({"common_type"})  # an event's own id says nothing in its own table
 
 UNKNOWN_COMM, IDLE_COMM = "<...>", "<idle>"
@@ -171,6 +174,8 @@ def header_column(name: str, fmt: EventFormat, names: Names) -> ColumnPlan | Non
     """A header column that is no field of the format; None where the event cannot have it."""
     if name == TS:
         return plain_column(name, header_op(_core.OP_TS), np.int64)
+    if name == ORDER:
+        return plain_column(name, header_op(_core.OP_ORDER), np.int64)
     if name == CPU:
         return plain_column(name, header_op(_core.OP_CPU), np.uint16)
     if name == BUFFER:

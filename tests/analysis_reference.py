@@ -45,15 +45,15 @@ def switch_kind(state: int, letters: dict[int, str]) -> str:
 
 
 def scheduling(trace: Any, wakeups: Sequence[str], letters: dict[int, str]) -> list[tuple[Any, ...]]:
-    """(kind, pid, ts, cpu, CPU it was on or priority, waker or name): wakeups before switches of the same time."""
-    rows = []
+    """(kind, pid, ts, cpu, CPU it was on or priority, waker or name) in the order of the records."""
+    rows: list[tuple[Any, ...]] = []
     for r in trace.records([*wakeups, "sched_switch"]):
         if r.name == "sched_switch":
-            rows += [(r.ts, 1, (switch_kind(r["prev_state"], letters), r["prev_pid"], r.ts, r.cpu, 0, 0)),
-                     (r.ts, 1, (IN, r["next_pid"], r.ts, r.cpu, r["next_prio"], r["next_comm"]))]
+            rows += [(switch_kind(r["prev_state"], letters), r["prev_pid"], r.ts, r.cpu, 0, 0),
+                     (IN, r["next_pid"], r.ts, r.cpu, r["next_prio"], r["next_comm"])]
         elif r.get("success", 1):
-            rows.append((r.ts, 0, (W, r["pid"], r.ts, r.cpu, r["target_cpu"], r.pid)))
-    return [row for _, _, row in sorted(rows, key=lambda row: row[:2])]
+            rows.append((W, r["pid"], r.ts, r.cpu, r["target_cpu"], r.pid))
+    return rows
 
 
 def waits(rows: Iterable[tuple[Any, ...]], gaps: Sequence[tuple[int, int]] = ()

@@ -376,7 +376,7 @@ def programs(draw):
     """What several tasks did on two CPUs, losses, migrations and all."""
     made, ts = Recorder(abi=make_abi(subbuf_size=draw(st.sampled_from([256, 4096])))), 1000
     for _ in range(draw(st.integers(0, 60))):
-        ts += draw(st.integers(1, 50))
+        ts += draw(st.integers(0, 50))
         cpu, pid, func = draw(st.integers(0, 1)), draw(st.integers(0, 2)), draw(st.sampled_from([A, B, C]))
         what = draw(st.sampled_from(["entry", "entry", "exit", "exit", "switch", "lose"]))
         if what == "entry":
@@ -479,10 +479,10 @@ def test_the_command(tmp_path, capsys):
 def test_what_the_core_is_given_is_checked():
     nothing = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint16)
     calls = _core.Calls(False, False)
-    good = [np.zeros(2, t) for t in (np.int64, np.uint16, np.int32, np.uint64, np.uint32)]
+    good = [np.zeros(2, t) for t in (np.int64, np.int64, np.uint16, np.int32, np.uint64, np.uint32)]
     calls.step(good, [*good, np.zeros(2, np.int64)], None, nothing)
     with pytest.raises(ValueError, match="2 numbers of 4 bytes"):
-        calls.step([*good[:4], np.zeros(2, np.int64)], None, None, nothing)
+        calls.step([*good[:5], np.zeros(2, np.int64)], None, None, nothing)
     with pytest.raises(ValueError, match="2 numbers of 8 bytes"):
         calls.step(None, [*good, np.zeros(1, np.int64)], None, nothing)
     with pytest.raises(ValueError, match="numbers"):

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _core
 from ..errors import EventNotFoundError
+from ..plan import ORDER
 from ..table import Table
 from ..trace import Trace
 from .sched import SWITCH, one_buffer
@@ -20,10 +21,10 @@ EXIT = "ftrace:funcgraph_exit"
 FUNCTION = "ftrace:function"
 REPEATS = "ftrace:func_repeats"
 
-CALL = ("common_ts", "common_cpu", "common_pid", "func", "depth")
+CALL = (ORDER, "common_ts", "common_cpu", "common_pid", "func", "depth")
 COLUMNS = {**dict.fromkeys(ENTRIES, CALL), EXIT: (*CALL, "calltime", "rettime"), FUNCTION: ("common_cpu", "ip"),
-           REPEATS: ("common_cpu", "ip", "count"), SWITCH: ("common_ts", "prev_pid", "next_pid")}
-TYPES = {"common_ts": np.int64, "common_cpu": np.uint16, "common_pid": np.int32, "prev_pid": np.int32,
+           REPEATS: ("common_cpu", "ip", "count"), SWITCH: (ORDER, "common_ts", "prev_pid", "next_pid")}
+TYPES = {ORDER: np.int64, "common_ts": np.int64, "common_cpu": np.uint16, "common_pid": np.int32, "prev_pid": np.int32,
          "next_pid": np.int32, "func": np.uint64, "ip": np.uint64, "depth": np.uint32, "calltime": np.uint64,
          "rettime": np.uint64, "count": np.uint64}
 
@@ -116,7 +117,7 @@ def returns(found: list[np.ndarray] | None) -> list[np.ndarray] | None:
 
 
 def merged(parts: Sequence[list[np.ndarray]]) -> list[np.ndarray] | None:
-    """The rows of entries of several kinds by time."""
+    """The rows of entries of several kinds, in order."""
     parts = [part for part in parts if len(part[0])]
     if len(parts) < 2:
         return parts[0] if parts else None

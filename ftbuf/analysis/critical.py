@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from ..plan import ORDER
 from ..table import Table
 from ..trace import Trace
 from .columns import Columns
@@ -21,7 +21,7 @@ EVENTS = {"irq": ("preemptirq:irq_disable", "preemptirq:irq_enable"),
           "preempt": ("preemptirq:preempt_disable", "preemptirq:preempt_enable")}
 WORST = 20
 STEP = "4 MB"  # a step that fits the caches is faster than a larger one
-WANTED = ("common_ts", "common_cpu", "common_pid", "caller_offs")
+WANTED = (ORDER, "common_ts", "common_cpu", "common_pid", "caller_offs")
 OFF, ON = 0, 1
 
 
@@ -72,8 +72,7 @@ def critical_sections(trace: Trace, kind: str = "irq", *, by: str = "caller", pe
     - An end with no begin before it is counted (``unbegun``); a begin with no end is listed (``open``).
     - Where records of the CPU were lost inside, a section is counted as ``lost`` alone.
     - A CPU that idles with preemption off is in a section all the while; the kernel's own tracers leave that time out.
-    - Of events of one CPU at the same time "off" comes first (if they are decoded in the same step). Times that step back
-      count as 0.
+    - Events at the same time count in the order of the trace's records. Times that step back count as 0.
     - Of a trace with several buffers the first that has such events is looked at.
 
     Parameters
@@ -108,7 +107,7 @@ def critical_sections(trace: Trace, kind: str = "irq", *, by: str = "caller", pe
     found = _Sums(by, worst)
     pairer = Pairer()
     keys = [trace[name].key for name in names]
-    columns = {key: [c for c in WANTED if c in trace[key].columns] for key in keys}
+    columns = {key: [c for c in WANTED if c == ORDER or c in trace[key].columns] for key in keys}
     for step, lost in trace.steps(keys, columns, step_size=STEP):
         found.gaps.add(lost)
         found.add(pairer.pair(step_rows(step[keys[0]], step[keys[1]])))
@@ -122,6 +121,7 @@ def critical_sections(trace: Trace, kind: str = "irq", *, by: str = "caller", pe
 class Rows(Columns):
     """Switches off and on."""
 
+    order: np.ndarray  # as the trace has them
     kind: np.ndarray
     ts: np.ndarray
     cpu: np.ndarray
@@ -143,16 +143,16 @@ class Sections(Columns):
         return cls(*([np.empty(0, np.int64)] * 6))
 
 
-NO_ROWS = Rows(*(np.empty(0, dtype) for dtype in (np.int8, np.int64, np.int32, np.int32, np.int64)))
+NO_ROWS = Rows(*(np.empty(0, dtype) for dtype in (np.int64, np.int8, np.int64, np.int32, np.int32, np.int64)))
 
 
 def step_rows(off: Table, on: Table) -> Rows:
-    """Both events of a step: first all "off", then all "on", each in order of time."""
+    """Both events of a step: first all "off", then all "on"."""
     return Rows.joined([_rows(kind, t) for kind, t in ((OFF, off), (ON, on))])
 
 
 def _rows(kind: int, t: Table) -> Rows:
-    return Rows(np.full(t.num_rows, kind, np.int8), integers(t, "common_ts", np.int64),
+    return Rows(t[ORDER], np.full(t.num_rows, kind, np.int8), integers(t, "common_ts", np.int64),
                 integers(t, "common_cpu", np.int32), integers(t, "common_pid", np.int32),
                 integers(t, "caller_offs", np.int64, 0))
 
@@ -170,7 +170,7 @@ class Pairer:
         rows = Rows.joined([self.open, new])
         if not len(rows):
             return Sections.none()
-        order = by_cpu(rows, len(self.open))
+        order = by_cpu(rows)
         cpu, is_off = rows.cpu[order], rows.kind[order] == OFF
         is_inside = np.concatenate([[False], is_off[:-1] & (cpu[1:] == cpu[:-1])])  # the CPU's row before says "off"
         marks = np.flatnonzero(is_off != is_inside)  # begins and ends, of each CPU in turn
@@ -184,13 +184,9 @@ class Pairer:
         return Sections(first.ts, last.ts, first.cpu, first.pid, first.caller, last.caller)
 
 
-def by_cpu(rows: Rows, carried: int) -> np.ndarray:
-    """The order that brings rows of one CPU together, in order of time; of the same time, "off" comes first."""
-    ends = [0, carried, carried + int((rows.kind[carried:] == OFF).sum()), len(rows)]
-    runs = [np.maximum.accumulate(rows.ts[a:b]) for a, b in pairwise(ends)]
-    if carried:
-        runs[0] = np.full(carried, np.iinfo(np.int64).min)  # what was carried on is older than all of the step
-    order = np.argsort(np.concatenate(runs), kind="stable")
+def by_cpu(rows: Rows) -> np.ndarray:
+    """The order that brings rows of one CPU together, in order: what was carried on is older than all of the step."""
+    order = np.argsort(rows.order, kind="stable")
     together: np.ndarray = order[np.argsort(rows.cpu[order].astype(np.uint16), kind="stable")]  # a radix sort
     return together
 

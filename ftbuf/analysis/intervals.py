@@ -12,14 +12,14 @@ from .spans import Counters, gap_rows
 from .stats import PERCENTILES, Samples
 
 GroupOf = Callable[[np.ndarray, np.ndarray], np.ndarray]
-Edges = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]  # ts, key, kind, flag
+Edges = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]  # order, ts, key, kind, flag
 INTERVAL = np.dtype([("duration", np.int64), ("kind", np.int64), ("key", np.int32), ("flag", np.uint32)])  # ftb_interval
 UNDER_WAY = np.dtype([("since", np.int64), ("kind", np.int64), ("key", np.int32), ("is_open", np.uint32)])
 
 
-def edges(ts: np.ndarray, key: np.ndarray, kind: np.ndarray, flag: np.ndarray | None = None) -> Edges:
-    """Rows of ``Intervals.step``: beginnings or ends, in order of time."""
-    return (ts, np.ascontiguousarray(key, np.int32), np.ascontiguousarray(kind, np.int64),
+def edges(order: np.ndarray, ts: np.ndarray, key: np.ndarray, kind: np.ndarray, flag: np.ndarray | None = None) -> Edges:
+    """Rows of ``Intervals.step``: beginnings or ends, in order."""
+    return (order, ts, np.ascontiguousarray(key, np.int32), np.ascontiguousarray(kind, np.int64),
             None if flag is None else np.ascontiguousarray(flag, np.uint8))
 
 
@@ -36,7 +36,7 @@ class Intervals:
         self._core = _core.Intervals(of_cpus)
 
     def step(self, begins: Edges, ends: Edges, lost: Table) -> None:
-        """Of rows at the same time, beginnings come first; ``lost`` as of ``Trace.steps``."""
+        """Rows of one step; ``lost`` as of ``Trace.steps``."""
         whole, broken = (np.frombuffer(rows, INTERVAL)  # type: ignore[call-overload]
                          for rows in self._core.step(begins, ends, gap_rows(lost)))
         groups = self.group_of(whole["kind"], whole["key"])

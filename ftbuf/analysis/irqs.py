@@ -11,6 +11,7 @@ import numpy as np
 
 from ..constants import KERNEL_CONSTANTS
 from ..errors import EventNotFoundError
+from ..plan import ORDER
 from ..survey import encoded
 from ..table import Encoded, Table
 from ..trace import EventView, Trace
@@ -37,7 +38,7 @@ class Pair:
 
     def columns(self, view: EventView) -> list[str]:
         own = [self.number, "name"] if self.kind == "irq" else [self.number]
-        return ["common_ts", "common_cpu", *(c for c in own if c in view.columns)]
+        return [ORDER, "common_ts", "common_cpu", *(c for c in own if c in view.columns)]
 
 
 def handler_pairs(trace: Trace) -> list[Pair]:
@@ -59,8 +60,7 @@ def irq_time(trace: Trace, *, by_cpu: bool = False, percentiles: Sequence[float]
     From pairs of events: irq_handler_entry and _exit, softirq_entry and _exit, those of tasklets, ipi_entry and _exit, and
     the irq_vectors of x86. Each kind is measured by itself, on its CPU: the time of a softirq has that of the interrupts
     in the middle of it, and that of the tasklets that it runs. A handler is ``lost``, and not counted, where its end does not
-    follow (another beginning of its kind does), or records of its CPU were lost inside. Of events of the same time
-    beginnings come first.
+    follow (another beginning of its kind does), or records of its CPU were lost inside.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class PairMachine:
             self.intervals.step(self.edges(entries), self.edges(exits), lost)
 
     def edges(self, t: Table) -> Edges:
-        return edges(t["common_ts"], integers(t, "common_cpu", np.int32), integers(t, self.pair.number, np.int64, 0))
+        return edges(t[ORDER], t["common_ts"], integers(t, "common_cpu", np.int32), integers(t, self.pair.number, np.int64, 0))
 
     def note_names(self, t: Table) -> None:
         number, names = integers(t, self.pair.number, np.int64, 0), t.column("name")

@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import _core
 from ..formats import EventFormat
+from ..plan import ORDER
 from ..table import Table
 from ..trace import Trace
 from .sched import ENDED, FIRST_LOOK, SWITCH
@@ -54,9 +55,9 @@ class SchedTimes:
     def add_up(self) -> tuple[np.ndarray, np.ndarray]:
         """Rows of TASK, and of CPU, these by CPU."""
         self._begin()
-        wanted = ("common_ts", "common_cpu", "prev_pid", "next_pid", *(("prev_state", "next_comm") if self.of_tasks else ()))
-        columns: dict[str, Sequence[str]] = dict.fromkeys(self.wakeups, ("common_ts", "pid"))
-        columns[self.view.key] = [c for c in wanted if c in self.view.columns]
+        wanted = (ORDER, "common_ts", "common_cpu", "prev_pid", "next_pid", *(("prev_state", "next_comm") if self.of_tasks else ()))
+        columns: dict[str, Sequence[str]] = dict.fromkeys(self.wakeups, (ORDER, "common_ts", "pid"))
+        columns[self.view.key] = [c for c in wanted if c == ORDER or c in self.view.columns]
         for step, lost in self.trace.steps(list(columns), columns, step_size=STEP):
             self._step(step[self.view.key], [step[key] for key in self.wakeups], lost)
         tasks, cpus = self._core.finish(self.trace.end or 0)
@@ -74,8 +75,9 @@ class SchedTimes:
     def _step(self, switches: Table, wakeups: Sequence[Table], lost: Table) -> None:
         prev, following = (integers(switches, name, np.int32) for name in ("prev_pid", "next_pid"))
         cpu = integers(switches, "common_cpu", np.uint16)
-        rows = switches["common_ts"], cpu, prev, following, self._left(switches) if self.of_tasks else None
-        woken = [(t["common_ts"], integers(t, "pid", np.int32)) for t in wakeups]
+        left = self._left(switches) if self.of_tasks else None
+        rows = switches[ORDER], switches["common_ts"], cpu, prev, following, left
+        woken = [(t[ORDER], t["common_ts"], integers(t, "pid", np.int32)) for t in wakeups]
         self._core.step(rows, woken, gap_rows(lost))
         if "next_comm" in switches:
             self.names.note(following, switches.column("next_comm"))

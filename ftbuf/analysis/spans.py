@@ -16,14 +16,10 @@ from .stats import Keys
 STEP = "1 MB"
 
 
-def chronological(parts: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """The rows of several tables in order of time (``ts``); of the same time, those of the earlier table come first.
-
-    A table's own order stays, also where its clock steps back.
-    """
+def merged(parts: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """The rows of several events in the order in which a step has them: ``order`` is their column ``plan.ORDER``."""
     joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    times = np.concatenate([np.maximum.accumulate(part["ts"]) for part in parts])
-    order = np.argsort(times, kind="stable")
+    order = np.argsort(joined["order"], kind="stable")
     return {name: column[order] for name, column in joined.items()}
 
 

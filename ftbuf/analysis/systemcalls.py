@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from ..errors import EventNotFoundError
+from ..plan import ORDER
 from ..survey import encoded
 from ..table import Table
 from ..trace import Trace
 from .intervals import Edges, Intervals, edges
 from .sched import FIRST_LOOK, occurs, one_buffer
-from .spans import STEP, TaskNames, chronological
+from .spans import STEP, TaskNames, merged
 from .stats import PERCENTILES, Keys
 from .tables import integers, rows_of, table
 
@@ -32,8 +33,7 @@ def syscalls(trace: Trace, *, by: str = "call", percentiles: Sequence[float] = P
     A call lasts from the entry of a task to its next exit of the same number. From sys_enter and sys_exit if the
     recording has such records, else from sys_enter_NAME and sys_exit_NAME. A call is ``lost``, and not counted, where its
     exit does not follow (another entry does), or records of any CPU were lost inside. Exits whose entry is not in the
-    recording (the first of a new task, calls under way at the start) are left out. Of events of the same time entries
-    come first.
+    recording (the first of a new task, calls under way at the start) are left out.
 
     Parameters
     ----------
@@ -123,8 +123,8 @@ class SyscallMachine:
         trace = self.trace
         number = "id" if ENTER in entries else NUMBER
         keys = [[trace[e].key for e in events if e in trace] for events in (entries, exits)]
-        wanted = "common_ts", "common_pid", number, "ret"
-        columns = {key: [c for c in wanted if c in trace[key].columns] for key in (*keys[0], *keys[1])}
+        wanted = ORDER, "common_ts", "common_pid", number, "ret"
+        columns = {key: [c for c in wanted if c == ORDER or c in trace[key].columns] for key in (*keys[0], *keys[1])}
         for step, lost in trace.steps(list(columns), columns, step_size=STEP):
             begins, ends = (in_order([rows_of_calls(step[key], number) for key in some]) for some in keys)
             self.intervals.step(begins, ends, lost)
@@ -150,14 +150,14 @@ class SyscallMachine:
 
 def rows_of_calls(t: Table, number: str) -> dict[str, np.ndarray]:
     ret = integers(t, "ret", np.int64, 0)
-    return {"ts": t["common_ts"], "pid": integers(t, "common_pid", np.int32), "number": integers(t, number, np.int64),
-            "failed": (ret < 0) & (ret >= -MAX_ERRNO)}
+    return {"order": t[ORDER], "ts": t["common_ts"], "pid": integers(t, "common_pid", np.int32),
+            "number": integers(t, number, np.int64), "failed": (ret < 0) & (ret >= -MAX_ERRNO)}
 
 
 def in_order(parts: Sequence[dict[str, np.ndarray]]) -> Edges:
-    """Rows of one event, or of many, by time."""
+    """Rows of one event, or of many, in order."""
     parts = [part for part in parts if len(part["ts"])] or parts[:1]
     if not parts:
-        return edges(*(np.zeros(0, np.int64) for _ in range(3)))
-    rows = parts[0] if len(parts) == 1 else chronological(parts)
-    return edges(rows["ts"], rows["pid"], rows["number"], rows["failed"])
+        return edges(*(np.zeros(0, np.int64) for _ in range(4)))
+    rows = parts[0] if len(parts) == 1 else merged(parts)
+    return edges(rows["order"], rows["ts"], rows["pid"], rows["number"], rows["failed"])

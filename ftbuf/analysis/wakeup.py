@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..arguments import check_ints
-from ..plan import UNKNOWN_COMM
+from ..plan import ORDER, UNKNOWN_COMM
 from ..table import Encoded, Table
 from ..trace import Trace
 from .gaps import Gaps
@@ -76,8 +76,7 @@ def wakeup_latency(trace: Trace, *, by: str = "task", event: str | None = None, 
     - A new task's first wakeup (``sched_wakeup_new``) counts as a wakeup.
     - Where records were lost on any CPU inside of a latency, or a task was switched to twice with no switch away from it,
       it is counted as ``lost`` alone.
-    - Of events at the same time a wakeup comes first (if they are decoded in the same step). Times that step back count
-      as 0.
+    - Events at the same time count in the order of the trace's records. Times that step back count as 0.
     - The idle task (pid 0) is never woken. Of a trace with several buffers the first one that has switches is looked at:
       choose another by ``trace.window(buffer=...)``.
 
@@ -131,8 +130,8 @@ def chosen_events(trace: Trace, event: str | None) -> list[str]:
 
 
 WORST_COLUMNS = ("latency", "woken_at", "ran_at", "pid", "comm", "prio", "cpu", "waker_pid", "waker_cpu", "from_cpu")
-WANTED = ("common_ts", "common_cpu", "common_pid", "pid", "success", "target_cpu")
-SWITCH_WANTED = ("common_ts", "common_cpu", "prev_pid", "prev_state", "next_pid", "next_prio", "next_comm")
+WANTED = (ORDER, "common_ts", "common_cpu", "common_pid", "pid", "success", "target_cpu")
+SWITCH_WANTED = (ORDER, "common_ts", "common_cpu", "prev_pid", "prev_state", "next_pid", "next_prio", "next_comm")
 
 
 def _columns(trace: Trace, events: Sequence[str]) -> dict[str, list[str]]:
@@ -141,7 +140,7 @@ def _columns(trace: Trace, events: Sequence[str]) -> dict[str, list[str]]:
     for name in events:
         view = trace[name]
         is_switch = view.name == "sched_switch"
-        has = set(view.columns) | ({"prev_pid", "next_pid"} if is_switch else {"pid"})
+        has = {ORDER, *view.columns} | ({"prev_pid", "next_pid"} if is_switch else {"pid"})
         out[view.key] = [c for c in (SWITCH_WANTED if is_switch else WANTED) if c in has]
     return out
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
+from ..plan import ORDER
 from ..table import Table
 from .stats import Keys
 from .tables import integers, rows_of, stacked
@@ -60,20 +61,20 @@ class Matcher:
         return out
 
     def wakeup_rows(self, t: Table) -> list[np.ndarray]:
-        return [integers(t, "common_ts", np.int64), integers(t, "common_cpu", np.uint16),
+        return [t[ORDER], integers(t, "common_ts", np.int64), integers(t, "common_cpu", np.uint16),
                 self.numbers(integers(t, "pid", np.int32)), integers(t, "target_cpu", np.int32, NO_CPU),
                 integers(t, "common_pid", np.int32)]
 
     def run_rows(self, t: Table, names: np.ndarray) -> list[np.ndarray]:
         asleep = (integers(t, "prev_state", np.int64, 0) & self._asleep) != 0
-        return [integers(t, "common_ts", np.int64), integers(t, "common_cpu", np.uint16),
+        return [t[ORDER], integers(t, "common_ts", np.int64), integers(t, "common_cpu", np.uint16),
                 self.numbers(integers(t, "prev_pid", np.int32)), asleep.view(np.uint8),
                 self.numbers(integers(t, "next_pid", np.int32)), integers(t, "next_prio", np.int32, 0),
                 np.ascontiguousarray(names, np.int32)]
 
 
 def in_order(wakeups: Sequence[Table]) -> Table:
-    """Records of several events as one table, in order of time; without those that woke nobody.
+    """Records of several events as one table, in order; without those that woke nobody.
 
     Before 4.3 the event also came, with success=0, where there was nothing to wake.
     """
@@ -83,6 +84,5 @@ def in_order(wakeups: Sequence[Table]) -> Table:
         return filled[0] if filled else tables[0]
     names = [name for name in filled[0] if all(name in t for t in filled)]
     both = stacked([Table([{name: t.column(name) for name in names}], names) for t in filled])
-    times = np.concatenate([np.maximum.accumulate(t["common_ts"]) for t in filled])  # a stream's own order stays
-    return rows_of(both, np.argsort(times, kind="stable"))
+    return rows_of(both, np.argsort(both[ORDER], kind="stable"))
 
