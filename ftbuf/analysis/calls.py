@@ -15,6 +15,7 @@ from ..trace import Trace
 from .sched import SWITCH, one_buffer
 from .spans import gap_rows
 from .tables import integers
+from .wanted import check_trace
 
 ENTRIES = ("ftrace:funcgraph_entry", "ftrace:fgraph_retaddr_entry")
 EXIT = "ftrace:funcgraph_exit"
@@ -49,6 +50,7 @@ def call_sums(trace: Trace, *, by_path: bool, own_time: bool, sleep_time: bool) 
     Calls come from the function graph's records if there are any, else from the function tracer's. Of a trace with
     several buffers the first one that has any is looked at.
     """
+    check_trace(trace)
     narrowed = one_buffer(trace, (*ENTRIES, EXIT))
     trace = narrowed if narrowed is not trace else one_buffer(trace, (FUNCTION,))
     run = CallRun(trace, by_path, own_time, without_sleep=not sleep_time and not sleep_is_left_out(trace))

@@ -72,12 +72,15 @@ def folded(trace: Trace, *, sleep_time: bool = True) -> Iterator[str]:
     sleep_time : bool
         As in ``function_profile``.
 
-    Yields
-    ------
-    str
+    Returns
+    -------
+    iterator of str
         Of paths with a value only.
     """
-    tree = read_tree(trace, sleep_time=sleep_time)
+    return folded_lines(read_tree(trace, sleep_time=sleep_time))
+
+
+def folded_lines(tree: Tree) -> Iterator[str]:
     values = tree.sums["time"] - tree.sums["inner"] if tree.timed else tree.sums["hit"]
     path: list[str] = []
     for function, depth, value in zip(tree.functions, tree.depths.tolist(), values.tolist(), strict=True):

@@ -9,6 +9,7 @@ from ..trace import Trace
 from .sched import SWITCH, one_buffer, require_events
 from .schedtimes import SchedTimes
 from .tables import table
+from .wanted import check_trace
 
 
 def cpu_busy(trace: Trace) -> Table:
@@ -30,6 +31,7 @@ def cpu_busy(trace: Trace) -> Table:
     EventNotFoundError
         The recording cannot hold switches.
     """
+    check_trace(trace)
     require_events(trace, [SWITCH], "how busy CPUs are")
     trace = one_buffer(trace, [SWITCH])
     _, rows = SchedTimes(trace, of_tasks=False).add_up()

@@ -16,6 +16,7 @@ from .gaps import CpuGaps
 from .sched import one_buffer, require_events
 from .stats import PERCENTILES, Keys, Samples, among_longest
 from .tables import histogram_table, integers, rows_of, table
+from .wanted import check_count, check_percentiles, check_trace
 
 EVENTS = {"irq": ("preemptirq:irq_disable", "preemptirq:irq_enable"),
           "preempt": ("preemptirq:preempt_disable", "preemptirq:preempt_enable")}
@@ -96,6 +97,9 @@ def critical_sections(trace: Trace, kind: str = "irq", *, by: str = "caller", pe
     EventNotFoundError
         The recording cannot hold the events.
     """
+    check_trace(trace)
+    percentiles = check_percentiles(percentiles)
+    worst = check_count("worst", worst)
     if kind not in EVENTS:
         raise ValueError(f"kind is one of {', '.join(map(repr, EVENTS))}, not {kind!r}")
     if by not in ("caller", "cpu"):

@@ -20,6 +20,7 @@ from .sched import one_buffer
 from .spans import STEP
 from .stats import PERCENTILES, Keys
 from .tables import integers, rows_of, stacked, table
+from .wanted import check_percentiles, check_trace
 
 ENTRY, EXIT = "_entry", "_exit"
 NUMBERS = {"irq_handler": "irq", "softirq": "vec", "tasklet": "func", "ipi": "reason"}  # fields; of vectors: "vector"
@@ -82,6 +83,8 @@ def irq_time(trace: Trace, *, by_cpu: bool = False, percentiles: Sequence[float]
     EventNotFoundError
         The recording cannot hold any such events.
     """
+    check_trace(trace)
+    percentiles = check_percentiles(percentiles)
     pairs = handler_pairs(trace)
     if not pairs:
         raise EventNotFoundError("interrupt times need events such as irq_handler_entry and irq_handler_exit, which the "

@@ -12,6 +12,7 @@ from ..table import Table
 from ..trace import Trace
 from .census import Census, source_in_ns, take_census
 from .tables import rows_of, table
+from .wanted import check_count, check_trace
 
 BINS = 100
 MOST_BINS = 1_000_000
@@ -54,6 +55,7 @@ def losses(trace: Trace) -> Losses:
     -------
     Losses
     """
+    check_trace(trace)
     census = take_census(trace)
     columns = of_sources(trace, census) | of_gaps(trace, census)
     kernel = of_kernel(trace, census)
@@ -167,6 +169,8 @@ def rates(trace: Trace, *, bins: int = BINS, width: int | None = None, by: str |
     ValueError
         The bins are none, or too many.
     """
+    check_trace(trace)
+    bins = check_count("bins", bins)
     if by not in (None, "cpu", "event"):
         raise ValueError(f"by is None, 'cpu' or 'event', not {by!r}")
     start, width, bins = stretches(trace, bins, width)

@@ -17,6 +17,7 @@ from .sched import one_buffer
 from .spans import STEP, Counters
 from .stats import PERCENTILES, Keys, Samples
 from .tables import integers, rows_of, stacked, table
+from .wanted import check_percentiles, check_trace
 
 OSNOISE, TIMERLAT, HWLAT = "ftrace:osnoise", "ftrace:timerlat", "ftrace:hwlat"
 COUNTS = ("hw", "nmi", "irq", "softirq", "thread")  # of interferences, in fields NAME_count
@@ -68,6 +69,8 @@ def noise(trace: Trace, *, percentiles: Sequence[float] = PERCENTILES) -> Noise:
     EventNotFoundError
         The recording can hold none of these records.
     """
+    check_trace(trace)
+    percentiles = check_percentiles(percentiles)
     events = [name for name in (OSNOISE, TIMERLAT, HWLAT, *(f"osnoise:{s}" for s in SOURCES)) if name in trace]
     if not events:
         raise EventNotFoundError("noise is told by the records of osnoise, timerlat and hwlat, which the recording does "

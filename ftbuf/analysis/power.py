@@ -11,6 +11,7 @@ from .sched import one_buffer, require_events
 from .spans import STEP, Ended, Spans, cpu_starts
 from .stats import Keys, Samples
 from .tables import integers, rows_of, table
+from .wanted import check_trace
 
 IDLE, FREQUENCY = "power:cpu_idle", "power:cpu_frequency"
 EXIT_IDLE = 0xFFFFFFFF  # K:include/trace/events/power.h PWR_EVENT_EXIT
@@ -59,6 +60,7 @@ def frequency_residency(trace: Trace) -> Table:
 
 
 def residency(trace: Trace, event: str, name: str) -> Table:
+    check_trace(trace)
     require_events(trace, [event], name)
     trace = one_buffer(trace, [event])
     found = Residency(trace)

@@ -18,6 +18,7 @@ from .sched import FIRST_LOOK, occurs, one_buffer
 from .spans import STEP, TaskNames, merged
 from .stats import PERCENTILES, Keys
 from .tables import integers, rows_of, table
+from .wanted import check_percentiles, check_trace
 
 ENTER, EXIT = "raw_syscalls:sys_enter", "raw_syscalls:sys_exit"
 OF_EACH, ENTER_NAME, EXIT_NAME = "syscalls", "sys_enter_", "sys_exit_"
@@ -54,6 +55,8 @@ def syscalls(trace: Trace, *, by: str = "call", percentiles: Sequence[float] = P
     EventNotFoundError
         The recording cannot hold system calls.
     """
+    check_trace(trace)
+    percentiles = check_percentiles(percentiles)
     if by not in BY:
         raise ValueError(f"by is one of {', '.join(map(repr, BY))}, not {by!r}")
     known = named_calls(trace, trace)

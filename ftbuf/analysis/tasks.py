@@ -12,6 +12,7 @@ from ..trace import Trace
 from .sched import SWITCH, WAKEUP, WAKEUP_NEW, WAKING, occurs, one_buffer, require_events
 from .schedtimes import RUN, STATES, SchedTimes
 from .tables import rows_of, table
+from .wanted import check_trace
 
 
 def task_states(trace: Trace) -> Table:
@@ -49,6 +50,7 @@ def task_states(trace: Trace) -> Table:
     EventNotFoundError
         The recording cannot hold switches.
     """
+    check_trace(trace)
     require_events(trace, [SWITCH], "times of tasks")
     trace = one_buffer(trace, [SWITCH])
     wakeups = [name for name in (WAKING if occurs(trace, WAKING) else WAKEUP, WAKEUP_NEW) if name in trace]

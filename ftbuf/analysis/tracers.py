@@ -14,6 +14,7 @@ from ..sections import LATENCY_TRACERS, SECTION_TRACERS, Section, longest_sectio
 from ..table import Table
 from ..trace import Trace
 from .tables import table
+from .wanted import check_trace
 
 SLACK = 100_000_000  # ns: how much older than the latency itself what belongs to it can be
 UNKNOWN = -1
@@ -63,6 +64,7 @@ class LatencyReport:
 
 def latency_tracer(trace: Trace) -> str | None:
     """The latency tracer that a recording was made with, if any."""
+    check_trace(trace)
     text = trace.text
     if text is not None:
         match = _TRACER.match(text)

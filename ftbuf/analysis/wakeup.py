@@ -17,6 +17,7 @@ from .sched import SWITCH, WAKEUP, WAKEUP_NEW, WAKING, occurs, one_buffer, requi
 from .stats import PERCENTILES, Keys, Samples, among_longest
 from .tables import histogram_table, integers, rows_of, stacked, table
 from .wakeupmatch import Matcher
+from .wanted import check_count, check_percentiles, check_trace
 
 WORST = 20
 # What a row of the table is -> its first column, and the field of WAIT that it is found by.
@@ -105,6 +106,9 @@ def wakeup_latency(trace: Trace, *, by: str = "task", event: str | None = None, 
     EventNotFoundError
         The recording cannot hold the events.
     """
+    check_trace(trace)
+    percentiles = check_percentiles(percentiles)
+    worst = check_count("worst", worst)
     if by not in KEYS:
         raise ValueError(f"by is one of {', '.join(map(repr, KEYS))}, not {by!r}")
     require_events(trace, [SWITCH], "wakeup latency")

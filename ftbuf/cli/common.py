@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import json
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,6 +31,19 @@ def opened(path: str | list[str]) -> Iterator[tuple[Trace, list[str]]]:
         warnings.showwarning = lambda message, *_, **__: say(said, f"{name}: {message}")
         with open(path, errors="warn") as trace:
             yield trace, said
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """The type of an option that is a number, and not below another."""
+    def parse(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = least - 1
+        if number < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number from {least} on")
+        return number
+    return parse
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from ..analysis import (
 )
 from ..analysis.tables import beside
 from ..trace import Trace
-from .common import opened
+from .common import at_least, opened
 from .latencytext import TITLES, histogram_lines, section_lines, wakeup_lines
 from .report import write_kernel_text
 from .tables import Clock, Column, clock_of, print_json, print_lines, table_lines
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "(default of wakeup), a name (with --versus), a CPU, a priority as the kernel counts it, the "
                         "function that switched off (default of irq and preempt)")
     parser.add_argument("-e", "--event", help="wakeup: take wakeups from this event: sched_waking (default), sched_wakeup")
-    parser.add_argument("-n", "--worst", type=int, default=10, metavar="N", help="list the N longest (default: 10)")
+    parser.add_argument("-n", "--worst", type=at_least(0), default=10, metavar="N", help="list the N longest (default: 10)")
     parser.add_argument("--histogram", action="store_true", help="also how often each latency was, by powers of two")
     parser.add_argument("--json", action="store_true", help="one JSON object; times in ns")
     add_time_arguments(parser)
@@ -91,7 +91,7 @@ def misused(options: argparse.Namespace, of: str) -> str:
 
 
 def measure(trace: Trace, of: str, options: argparse.Namespace) -> WakeupLatency | CriticalSections:
-    view, worst = trace.window(*times(options, trace)), max(options.worst, 0)
+    view, worst = trace.window(*times(options, trace)), options.worst
     if of == "wakeup":
         by = options.by or ("task" if options.versus is None else "comm")
         return wakeup_latency(view, by=by, event=options.event, cpus=cpus(options), worst=worst)

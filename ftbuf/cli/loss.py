@@ -10,7 +10,8 @@ from ..analysis.loss import Losses, losses, rates
 from ..analysis.tables import stacked, table
 from ..survey import encoded
 from ..table import Table
-from .common import opened, say_damage
+from . import UsageError
+from .common import at_least, opened, say_damage, usage_errors
 from .tables import Column, clock_of, one_decimal, percent, print_json, print_lines, table_lines
 from .windows import add_cpu_argument, add_time_arguments, cpus, times
 
@@ -22,7 +23,7 @@ MOST = 20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", help="a trace.dat, or a tracefs-shaped directory")
-    parser.add_argument("--bins", type=int, metavar="N", help="events and losses in N stretches of time")
+    parser.add_argument("--bins", type=at_least(1), metavar="N", help="events and losses in N stretches of time")
     parser.add_argument("--by", choices=("cpu", "event"), help="with --bins: of each CPU, or kind of event, by itself")
     parser.add_argument("--all", action="store_true", help=f"list all kinds of events, not the {MOST} largest")
     parser.add_argument("--json", action="store_true", help="one JSON object; times in ns, or in units of the clock")
@@ -31,10 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.by is not None and options.bins is None:
+        raise UsageError("--by is for --bins")
     with opened(options.file) as (whole, said):
         trace = whole.window(*times(options, whole), cpus=cpus(options))
         found = losses(trace)
-        over_time = None if options.bins is None else rates(trace, bins=max(options.bins, 1), by=options.by)
+        with usage_errors():
+            over_time = None if options.bins is None else rates(trace, bins=options.bins, by=options.by)
         if options.json:
             print_json({"cpus": found.cpus, "total": found.total, "events": found.events}
                        | ({} if over_time is None else {"rates": over_time}))

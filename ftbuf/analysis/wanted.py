@@ -1,0 +1,36 @@
+"""What callers ask of an analysis, checked once at the door."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+from ..arguments import check_type
+from ..trace import Trace
+
+
+def check_trace(trace: Any) -> None:
+    check_type("trace", trace, Trace, "a Trace, as ftbuf.open(path) gives it")
+
+
+def check_percentiles(percentiles: Iterable[float]) -> list[float]:
+    listed = list(check_type("percentiles", percentiles, Iterable, "a list of numbers"))
+    for percent in listed:
+        check_type("a percentile", percent, numbers.Real, "a number")
+        if not (math.isfinite(percent) and 0 <= percent <= 100):
+            raise ValueError(f"a percentile is a number from 0 to 100, not {percent}")
+    return listed
+
+
+def check_count(name: str, value: Any) -> int:
+    """How many of something."""
+    try:
+        count = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is an int, not {type(value).__name__}") from None
+    if count < 0:
+        raise ValueError(f"{name} is 0 or more, not {count}")
+    return count
