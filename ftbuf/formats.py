@@ -123,6 +123,7 @@ _FIELD_LINE = re.compile(
 )
 _HEAD = re.compile(rb"name:([^\n]*)\nID:[ \t]*([0-9]{1,5})[ \t\r]*(?:\n|$)")
 _OLD_HEADER = re.compile(rb"^\s*len\s*:\s*3 bits", re.MULTILINE)
+_HEADER = frozenset({"common_type", "common_flags", "common_preempt_count", "common_pid"})
 _MASK_ARGUMENT = re.compile(r"__get_(?:rel_)?(?:bitmask|cpumask)\(\(?([\w.]{1,256})\)")
 
 
@@ -171,7 +172,15 @@ def parse_format(text: bytes, system: str, *, long_size: int = 8) -> EventFormat
     masks = set(_MASK_ARGUMENT.findall(print_fmt))
     fields = [_parse_field(line, (system, name), long_size, common, masks) for line, common in _field_lines(lines)]
     counted = _with_counts(_settle(fields), (system, name))
-    return EventFormat(system, name, event_id, counted, print_fmt.strip(" \n\0"))
+    return check_header(EventFormat(system, name, event_id, counted, print_fmt.strip(" \n\0")))
+
+
+def check_header(fmt: EventFormat) -> EventFormat:
+    """The format, whose fields that every event has must be numbers: much is looked up by them."""
+    for field in fmt.common_fields:
+        if field.name in _HEADER and (field.kind is not Kind.SCALAR or field.where is not Where.INLINE):
+            raise FormatError(f"{field.name} of {field.size} bytes is no number")
+    return fmt
 
 
 def parse_header_page(text: bytes, *, big_endian: bool, header_event: bytes = b"", fallback_subbuf_size: int = 4096,

@@ -11,7 +11,7 @@ from .arguments import check_columns, check_ints, check_type
 from .container.model import Buffer, Container, Problem, Segment, Stream
 from .engine import decode
 from .errors import FormatError
-from .formats import Abi, EventFormat, parse_format
+from .formats import Abi, EventFormat, check_header, parse_format
 from .recording import Recording
 from .requests import events_request, timeline_request
 from .selection import Selection
@@ -109,7 +109,8 @@ def as_formats(events: Any, abi: Abi) -> list[EventFormat]:
         events = [events]
     check_type("events", events, Iterable, what)
     parse = partial(parse_format, system="raw", long_size=abi.long_size)
-    out = [e if isinstance(check_type("events", e, kinds, what), EventFormat) else parse(as_bytes(e)) for e in events]
+    out = [check_header(e) if isinstance(check_type("events", e, kinds, what), EventFormat) else parse(as_bytes(e))
+           for e in events]
     if not out:
         raise FormatError("no event formats were given")
     return out

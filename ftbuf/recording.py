@@ -196,7 +196,8 @@ class Recording:
         full = [f"{s}:{e}" for s, e in self.format_index if e == name]
         if full:
             raise EventNotFoundError(f"more than one system has an event named {name!r}: {', '.join(full)}")
-        raise EventNotFoundError(near_names("event", name, [*self.keys, *(f"{s}:{e}" for s, e in self.format_index)]))
+        known = [f"{s}:{e}" for s, e in self.format_index] if ":" in name else list(self.keys)
+        raise EventNotFoundError(near_names("event", name, known))
 
     def format(self, system: str, event: str) -> EventFormat:
         """An event's format.

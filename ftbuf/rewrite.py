@@ -26,7 +26,7 @@ from .engine import AbiSpec, Driver, Judge, Piece, Run, Source, Window, clip
 from .errors import EventNotFoundError, FormatError, UnsupportedError
 from .recording import Pair, Recording
 from .requests import check_slots, slots_request
-from .selection import Selection, record_filter
+from .selection import Selection, both, record_filter
 from .trace import Trace
 
 STEP_BYTES = 1 << 20  # of sub-buffers per call into C: bounds what is held in memory
@@ -64,7 +64,7 @@ def convert(source: Any, dest: Any, *, version: int = 7, compression: str | None
     Parameters
     ----------
     source
-        As for ``ftbuf.open``.
+        As for ``ftbuf.open``; or a Trace: of a view (``Trace.window``), what it looks at.
     dest
         A path (the file appears when it is complete; it may be the source), or a seekable binary file.
     version : {6, 7}
@@ -80,9 +80,9 @@ def convert(source: Any, dest: Any, *, version: int = 7, compression: str | None
     UnsupportedError
         Version 6 cannot express it.
     """
-    with _recording(source, snapshot) as recording:
+    with _recording(source, snapshot) as (recording, selection):
         rewriter = Rewriter(recording, version=version, compression=compression, errors=errors)
-        return rewriter.write(dest, Wanted())
+        return rewriter.write(dest, Wanted.of(selection))
 
 
 def split(source: Any, dest: Any, *, start: int | None = None, end: int | None = None,
@@ -95,7 +95,7 @@ def split(source: Any, dest: Any, *, start: int | None = None, end: int | None =
     Parameters
     ----------
     source
-        As for ``ftbuf.open``.
+        As for ``ftbuf.open``; or a Trace: of a view (``Trace.window``), what it looks at.
     dest
         A path, or a seekable binary file. With several parts: the paths are ``dest.1``, ``dest.2`` and so on.
     start, end : int, optional
@@ -113,25 +113,25 @@ def split(source: Any, dest: Any, *, start: int | None = None, end: int | None =
     where : str, optional
         A filter: see ``Trace.window``.
     """
-    with _recording(source, False) as recording:
+    with _recording(source, False) as (recording, selection):
         rewriter = Rewriter(recording, version=version, compression=compression, errors=errors)
         names = None if events is None else tuple(check_names(events))
         given = None if where is None else record_filter(recording, where, rewriter.pairs(names))
-        window = Selection().narrowed(start, end, cpus, pids, None, given)
-        wanted = Wanted(window.window, window.cpus, None if buffers is None else frozenset(check_names(buffers)), names)
+        selection = selection.narrowed(start, end, cpus, pids, None, given)
+        wanted = Wanted.of(selection, None if buffers is None else rewriter.known_buffers(buffers), names)
         if parts is None and every is None:
             return [rewriter.write(dest, wanted)]
         return rewriter.write_parts(dest, wanted, parts, every)
 
 
 @contextmanager
-def _recording(source: Any, snapshot: bool) -> Iterator[Recording]:
+def _recording(source: Any, snapshot: bool) -> Iterator[tuple[Recording, Selection]]:
     if isinstance(source, Trace):
-        yield _one_file(source._open(), snapshot)
+        yield _one_file(source.recording, snapshot), source.selection
         return
     container = open_container(source)
     try:
-        yield _one_file(Recording(container), snapshot)
+        yield _one_file(Recording(container), snapshot), Selection()
     finally:
         container.close()
 
@@ -153,6 +153,14 @@ class Wanted:
     cpus: frozenset[int] | None = None
     buffers: frozenset[str] | None = None
     events: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, selection: Selection, buffers: frozenset[str] | None = None,
+           events: tuple[str, ...] | None = None) -> Wanted:
+        """What a view looks at; of that, some buffers and events."""
+        if selection.buffer is not None:
+            buffers = both(buffers, [selection.buffer])
+        return cls(selection.window, selection.cpus, buffers, events)
 
     @property
     def everything(self) -> bool:
@@ -205,9 +213,6 @@ class Rewriter:
 
     def buffers(self, wanted: Wanted) -> list[Buffer]:
         """The buffers to write, each with the streams to write; in version 6 all with sub-buffers of one size."""
-        names = {buffer.name for buffer in self.recording.buffers}
-        if wanted.buffers is not None and wanted.buffers - names:
-            raise ValueError(f"no buffer named {min(wanted.buffers - names)!r}; there are {sorted(names)}")
         chosen = []
         for buffer in self.recording.buffers:
             if wanted.buffers is None or buffer.name in wanted.buffers:
@@ -219,6 +224,13 @@ class Rewriter:
                 raise UnsupportedError(f"version 6 has one sub-buffer size for all buffers: {size} bytes are too many")
             chosen = [replace(b, subbuf_size=size, header_page=with_subbuf_size(b.header_page, size)) for b in chosen]
         return chosen
+
+    def known_buffers(self, wanted: Iterable[str]) -> frozenset[str]:
+        """The names of some buffers, all of which there are."""
+        names, given = {buffer.name for buffer in self.recording.buffers}, frozenset(check_names(wanted))
+        if given - names:
+            raise ValueError(f"no buffer named {min(given - names)!r}; there are {sorted(names)}")
+        return given
 
     def slots(self, wanted: Wanted) -> tuple[np.ndarray, list[_core.Program | None] | None]:
         """Event id -> a slot where the event is wanted; and the filters of the slots, if there are any."""

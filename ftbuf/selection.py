@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .arguments import check_ints, check_time
 from .engine import Window
@@ -12,6 +12,9 @@ from .recording import Pair, Recording
 
 if TYPE_CHECKING:
     from .filters import Filter, RecordFilter
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,6 @@ def tighter(a: int | None, b: int | None, pick: Callable[[int, int], int]) -> in
     return b if a is None else a if b is None else pick(a, b)
 
 
-def both(own: Iterable[int] | None, wanted: Iterable[int]) -> frozenset[int]:
+def both(own: Iterable[T] | None, wanted: Iterable[T]) -> frozenset[T]:
     """What a view narrowed to `own` (None: not narrowed) has left of `wanted`."""
     return frozenset(wanted) if own is None else frozenset(wanted) & frozenset(own)

@@ -26,6 +26,7 @@ from .errors import ClosedError, FormatError, MissingDependencyError, TruncatedE
 
 BLOCK = 256 << 10  # of the cache for small reads
 BLOCKS_KEPT = 8
+STREAM_HEAD = 64  # bytes: enough to say what it is
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(::[A-Za-z][A-Za-z0-9+.-]*)*://")
 
 
@@ -255,7 +256,8 @@ def borrow_buffer(obj: Any) -> memoryview:
     return view.cast("B").toreadonly() if view.nbytes else memoryview(b"")
 
 
-def open_source(source: Any, *, storage_options: dict[str, Any] | None = None, mmap: bool = True) -> Source:
+def open_source(source: Any, *, storage_options: dict[str, Any] | None = None, mmap: bool = True,
+                begins: bytes = b"") -> Source:
     """Open a path, URL, bytes-like object or binary file object as a Source.
 
     Parameters
@@ -267,6 +269,9 @@ def open_source(source: Any, *, storage_options: dict[str, Any] | None = None, m
         Passed on to fsspec.
     mmap : bool
         Map local files (the default), or read them with ``pread``: for files that another process may shrink.
+    begins : bytes
+        Of a stream that cannot seek (a pipe, a device) that begins otherwise, no more than its first bytes are read: it
+        need not have an end.
     """
     if isinstance(source, Source):
         return source
@@ -274,13 +279,13 @@ def open_source(source: Any, *, storage_options: dict[str, Any] | None = None, m
         path = os.fspath(source)
         if isinstance(path, str) and _URL.match(path):
             return RemoteSource(path, storage_options)
-        return _open_path(path, mmap)
+        return _open_path(path, mmap, begins)
     if callable(getattr(source, "read", None)):
-        return _open_file_object(source)
+        return _open_file_object(source, begins)
     return MemorySource(borrow_buffer(source))
 
 
-def _open_path(path: str | bytes, use_mmap: bool) -> Source:
+def _open_path(path: str | bytes, use_mmap: bool, begins: bytes) -> Source:
     name = os.fsdecode(path)
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -289,7 +294,7 @@ def _open_path(path: str | bytes, use_mmap: bool) -> Source:
             raise FormatError(f"{name}: is a directory")
         if not stat.S_ISREG(status.st_mode):  # a FIFO or a device has no size: read it in
             with os.fdopen(os.dup(fd), "rb") as file:
-                return MemorySource(memoryview(file.read()), name)
+                return MemorySource(_read_stream(file, begins), name)
         if status.st_size == 0:  # mmap refuses empty files
             return MemorySource(memoryview(b""), name)
         if use_mmap:
@@ -307,13 +312,19 @@ def _map(fd: int) -> _mmap.mmap:
     return _mmap.mmap(fd, 0, access=_mmap.ACCESS_READ)
 
 
-def _open_file_object(file: Any) -> Source:
+def _open_file_object(file: Any, begins: bytes) -> Source:
     if not isinstance(file.read(0), (bytes, bytearray)):
         raise TypeError("the file must be opened in binary mode ('rb')")
     seekable = getattr(file, "seekable", None)
     if seekable is not None and seekable():
         return FileObjectSource(file)
-    return MemorySource(memoryview(file.read()), f"<{type(file).__name__}>")
+    return MemorySource(_read_stream(file, begins), f"<{type(file).__name__}>")
+
+
+def _read_stream(file: IO[bytes], begins: bytes) -> memoryview:
+    """All of a stream that begins as it should, else its head."""
+    head = _read_up_to(file, STREAM_HEAD)
+    return memoryview(head + file.read() if head.startswith(begins) else head)
 
 
 def _read_up_to(file: IO[bytes], n: int) -> bytes:

@@ -273,6 +273,9 @@ class Table:
         pl = require("polars", "polars")
         return pl.from_arrow(self.to_arrow())
 
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        raise TypeError("a Table is no array: to_pandas(), to_dict() and table[name] make what can be made of it")
+
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
@@ -287,8 +290,8 @@ def near_names(what: str, name: str, names: Sequence[str]) -> str:
     """An error message for a name that is not there, with the names that look like it."""
     import difflib
 
-    near = difflib.get_close_matches(name, names, n=5, cutoff=0.5)
+    near = difflib.get_close_matches(name, list(dict.fromkeys(names)), n=5, cutoff=0.5)
     if f"common_{name}" in names:
-        near = [f"common_{name}", *near]
+        near = list(dict.fromkeys([f"common_{name}", *near]))
     hint = f"; did you mean {', '.join(near)}?" if near else ""
     return f"no {what} named {name!r}{hint}"

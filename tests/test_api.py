@@ -12,6 +12,7 @@ import pytest
 from corpus_data import ROOT
 
 import ftbuf
+from ftbuf.table import near_names
 
 EXAMPLE = ROOT / "examples" / "sched.dat"
 HEADER = ["common_ts", "common_cpu", "common_pid", "common_comm", "common_flags", "common_preempt_count"]
@@ -355,6 +356,17 @@ def test_pandas_polars_and_arrow_agree(trace):
             listed = column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
             assert listed == values.tolist(), (type(frame), name)
     assert view.to_pandas(["prev_pid"]).columns.tolist() == ["prev_pid"]
+    for wrong in (pandas.DataFrame, np.asarray):  # which would make an array of the names
+        with pytest.raises(TypeError, match="to_pandas"):
+            wrong(view.table())
+
+
+def test_near_names_are_said_once(trace):
+    with pytest.raises(ftbuf.EventNotFoundError, match="did you mean sched_switch, sched_waking, context_switch"):
+        trace["sched_swich"]
+    for name, names in (("anotate", ["annotate", "annotate"]), ("pid", ["common_pid", "pids", "common_pid"])):
+        hint = near_names("option", name, names).partition("did you mean ")[2].rstrip("?").split(", ")
+        assert len(hint) == len(set(hint)) > 0
 
 
 def test_a_missing_package_is_named_with_its_extra(trace, monkeypatch):

@@ -165,10 +165,31 @@ def test_what_cannot_be_read_is_1(capfdbinary, tmp_path, command):
         assert len(err.splitlines()) == 1 and err.startswith(f"ftbuf {command}: ")
 
 
-def test_unknown_event_is_1(capfdbinary):
-    status, out, err = called(capfdbinary, "events", "-e", "sched_swich", EXAMPLE)
-    assert (status, out) == (1, "")
+@pytest.mark.parametrize("command", [
+    "events -e", "events --check -e", "split -o out.dat -e", "latency -e", "report --event"])
+def test_an_unknown_event_is_wrong_usage(capfdbinary, tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    status, out, err = called(capfdbinary, *command.split(), "sched_swich", os.path.abspath(EXAMPLE))
+    assert (status, out, os.listdir(tmp_path)) == (2, "", [])
     assert "sched_switch" in err
+
+
+@pytest.mark.parametrize(("options", "same"), [
+    (["--cpu", "0", "--cpu", "1"], ["--cpu", "0,1"]), (["--pid", "157", "--pid", "34,39"], ["--pid", "157,34,39"])])
+@pytest.mark.parametrize("style", ["kernel", "trace-cmd"])
+def test_lists_add_up(capfdbinary, style, options, same):
+    _, out, _ = called(capfdbinary, "report", "--style", style, *options, EXAMPLE)
+    _, want, _ = called(capfdbinary, "report", "--style", style, *same, EXAMPLE)
+    _, less, _ = called(capfdbinary, "report", "--style", style, *options[2:], EXAMPLE)
+    assert out == want
+    assert out.count("\n") > less.count("\n")
+
+
+@pytest.mark.parametrize("json_too", [[], ["--json"]])
+def test_the_latency_of_no_latency_tracer(capfdbinary, json_too):
+    status, out, err = called(capfdbinary, "latency", "--of", "tracer", *json_too, EXAMPLE)
+    assert (status, out) == (1, "")
+    assert "no latency tracer made this recording" in err
 
 
 # ---- damage ----

@@ -175,3 +175,40 @@ def test_a_filter_on_a_field_of_a_damaged_format():
     with ftbuf.open(damaged_format("sched_switch", *NO_PLACE), errors="skip") as trace:
         assert not trace.window(where="prev_pid == 0").events
         assert len(trace.window(where="pid > 0").events)
+
+
+@pytest.mark.parametrize("field", ["common_type", "common_flags", "common_preempt_count", "common_pid"])
+@pytest.mark.parametrize("size", [b"0", b"3", b"9"])
+def test_a_common_field_that_is_no_number(capfd, tmp_path, field, size):
+    data = whole("none")
+    start = data.index(b"name: sched_switch\n")
+    at = data.index(b"size:", data.index(field.encode(), start)) + 5
+    data = data[:at] + size + data[at + 1 :]
+    with ftbuf.open(data, errors="skip") as trace:
+        with pytest.raises(ftbuf.FormatError, match=f"sched:sched_switch: {field} of {size.decode()} bytes"):
+            trace["sched_switch"].table()
+        assert "sched_waking" in trace.tables() and trace.timeline().num_rows == sum(trace.events.values())
+        assert len(list(trace.lines())) > len(list(trace.records()))
+    path = tmp_path / "damaged.dat"
+    path.write_bytes(data)
+    status, _, err = run(capfd, "tasks", path)
+    assert (status, "sched:sched_switch" in err) == (1, True)
+
+
+# ---- chunks ----
+
+
+@pytest.mark.parametrize("cpu", [0, 1])
+def test_a_count_of_chunks_that_is_too_small(capfd, tmp_path, cpu):
+    data = bytearray(whole("zstd"))
+    stream = next(s for s in open_container(bytes(data)).buffers[0].streams if s.cpu == cpu)
+    data[stream._offset : stream._offset + 4] = bytes(4)
+    with ftbuf.open(bytes(data), errors="skip") as trace:
+        (row,) = zip(*trace.problems.to_dict().values(), strict=True)
+        assert row[:5] == (cpu, "", stream._offset + 4, "bad_metadata", stream._size - 4)
+    with ftbuf.open(bytes(data)) as trace, pytest.raises(ftbuf.errors.DamageError, match="left over"):
+        trace.tables()
+    path = tmp_path / "damaged.dat"
+    path.write_bytes(data)
+    for command in ("check", "report", "info"):
+        assert run(capfd, command, path)[0] == 1

@@ -8,12 +8,15 @@ import io
 import os
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
+from ftbuf.container import open_container
 from ftbuf.errors import ClosedError, FormatError, MissingDependencyError, TruncatedError
 from ftbuf.source import BLOCK, FileObjectSource, MemorySource, PreadSource, open_source
 
+EXAMPLE = Path(__file__).parent.parent / "examples/sched.dat"
 DATA = bytes(range(256)) * 4096 + b"tail"  # over a megabyte: several blocks
 
 
@@ -160,6 +163,50 @@ def test_fifo(tmp_path):
     source = open_source(path)
     writer.join()
     assert source.read(0, len(DATA)) == DATA
+
+
+class Endless(io.RawIOBase):
+    """A stream without end, a few bytes at a time; counts what was taken."""
+
+    taken = 0
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        n = min(len(buffer), 7)
+        buffer[:n] = b"nothing"[:n]
+        self.taken += n
+        return n
+
+
+def test_a_stream_that_is_no_recording_is_not_read_on():
+    stream = Endless()
+    with pytest.raises(FormatError, match=r"text \('nothingnothing"):
+        open_container(stream)
+    assert stream.taken < 100
+    for device in ("/dev/zero", "/dev/urandom"):
+        if os.path.exists(device):
+            with pytest.raises(FormatError, match=f"{device}: not a trace: it is "):
+                open_container(device)
+
+
+def test_a_recording_from_a_pipe(tmp_path):
+    data = EXAMPLE.read_bytes()
+    reading, writing = os.pipe()
+
+    def write():
+        with open(writing, "wb") as file:
+            for piece in (data[:3], data[3:40], data[40:]):
+                file.write(piece)
+                file.flush()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    with open(reading, "rb") as file:
+        container = open_container(file)
+    writer.join()
+    assert container.source.read(0, len(data)) == data
 
 
 def test_pread_of_a_file_that_shrinks(path):

@@ -333,6 +333,65 @@ def test_damage_costs_one_sub_buffer(tmp_path):
     assert records(out) == records(bytes(data), errors="skip")
 
 
+# ------------------------------------------------------------------------------------------------ views
+
+
+def of_view(view) -> list[tuple[int, int, str]]:
+    return [(e.ts, e.cpu, e.name) for e in view.records()]
+
+
+VIEWS = {
+    "time": lambda t: t.window(t.start + 1_000_000, t.end - 1_000_000),
+    "cpu": lambda t: t.window(cpus=[1]),
+    "pid": lambda t: t.window(pids=[157]),
+    "where": lambda t: t.window(where="common_pid != 0"),
+    "buffer": lambda t: t.window(buffer=""),
+    "all": lambda t: t.window(t.start + 1_000_000, cpus=[0, 1], pids=[157, 34], where="common_pid != 34"),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_is_written_as_what_it_looks_at(tmp_path, view):
+    out = tmp_path / "out.dat"
+    with ftbuf.open(EXAMPLE) as trace:
+        part = VIEWS[view](trace)
+        want = of_view(part)
+        assert want
+        for write in (ftbuf.split, ftbuf.convert):
+            write(part, out)
+            with ftbuf.open(out) as written:
+                assert of_view(written) == want
+        ftbuf.split(part, out, cpus=[0], events=["sched_switch"], end=trace.end - 2_000_000)
+        with ftbuf.open(out) as written:
+            assert of_view(written) == [w for w in want if w[1:] == (0, "sched_switch") and w[0] < trace.end - 2_000_000]
+        ftbuf.split(part, out, parts=3)
+        pieces = []
+        for n in (1, 2, 3):
+            with ftbuf.open(f"{out}.{n}") as written:
+                pieces += of_view(written)
+        assert pieces == want
+
+
+def test_a_view_of_one_buffer(tmp_path):
+    with ftbuf.open(instances_file(tmp_path)) as trace:
+        name = trace.buffers[-1]
+        ftbuf.split(trace.window(buffer=name), tmp_path / "out.dat")
+        with ftbuf.open(tmp_path / "out.dat") as written:
+            assert of_view(written) == of_view(trace.window(buffer=name))
+        assert ftbuf.split(trace.window(buffer=name), tmp_path / "out.dat", buffers=[trace.buffers[0]])[0].records == 0
+        with pytest.raises(ValueError, match="no buffer named 'other'"):
+            ftbuf.split(trace.window(buffer=name), tmp_path / "out.dat", buffers=["other"])
+
+
+def instances_file(folder):
+    import lzma
+
+    packed = Path(__file__).parent / "data/tracedat/k612-tc34-instances.dat.xz"
+    path = folder / "instances.dat"
+    path.write_bytes(lzma.decompress(packed.read_bytes()))
+    return path
+
+
 # ------------------------------------------------------------------------------------------------ command line
 
 
@@ -347,7 +406,7 @@ def test_command(tmp_path, capsys):
     assert main(["split", str(EXAMPLE), "-o", str(out), "-n", "2"]) == 0
     assert records(f"{out}.1") + records(f"{out}.2") == whole
     assert main(["split", str(EXAMPLE), "-o", str(out), "-B", "other"]) == 2
-    assert main(["split", str(EXAMPLE), "-o", str(out), "-e", "other"]) == 1
+    assert main(["split", str(EXAMPLE), "-o", str(out), "-e", "other"]) == 2
     assert main(["split", str(tmp_path / "none"), "-o", str(out)]) == 1
     assert main(["split", str(EXAMPLE), "-o", str(out), "--every", "0.000000001"]) == 2
     assert main(["split", str(EXAMPLE), "-o", str(out), "--where", "prev_pid ="]) == 2

@@ -74,6 +74,14 @@ def latency_tracer(trace: Trace) -> str | None:
     return tracer if tracer in LATENCY_TRACERS else None
 
 
+def need_tracer(trace: Trace) -> str:
+    """The latency tracer; UnsupportedError where none made the recording."""
+    tracer = latency_tracer(trace)
+    if tracer is None:
+        raise UnsupportedError(f"no latency tracer made this recording: there are {', '.join(sorted(LATENCY_TRACERS))}")
+    return tracer
+
+
 def latency_report(trace: Trace) -> LatencyReport:
     """The longest latency that a latency tracer met, and what happened in it step by step.
 
@@ -89,10 +97,7 @@ def latency_report(trace: Trace) -> LatencyReport:
     UnsupportedError
         The recording was not made with a latency tracer.
     """
-    tracer = latency_tracer(trace)
-    if tracer is None:
-        raise UnsupportedError(f"no latency tracer made this recording: there are {', '.join(sorted(LATENCY_TRACERS))}")
-    text = trace.text
+    tracer, text = need_tracer(trace), trace.text
     return _of_text(tracer, text) if text is not None else _of_records(tracer, trace)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DamageWarning, FtbufError
+from ..errors import DamageWarning, EventNotFoundError, FtbufError
 from ..trace import Trace, open
 from . import UsageError
 
@@ -48,9 +48,11 @@ def at_least(least: int) -> Callable[[str], int]:
 
 @contextmanager
 def usage_errors() -> Iterator[None]:
-    """A value that an option cannot have, as a recording shows, is wrong usage."""
+    """A value that an option cannot have, as a recording shows, is wrong usage; so is an event that it does not have."""
     try:
         yield
+    except EventNotFoundError as error:
+        raise UsageError(str(error)) from None
     except FtbufError:
         raise
     except ValueError as error:

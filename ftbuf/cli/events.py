@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import FormatError
 from ..trace import EventView, Trace
-from .common import as_json, opened, say_damage
+from .common import as_json, opened, say_damage, usage_errors
 
 NAME = "events"
 HELP = "list the events that can occur, with their ids, counts and fields"
@@ -33,8 +33,7 @@ def show(options: argparse.Namespace) -> int:
         trace = whole.window(where=options.where)
         counts = trace.events
         say_damage(whole, said)
-        names = options.event or list(counts if options.occurring else trace)
-        rows = [describe(trace, trace[name], counts.get(trace[name].key, 0)) for name in names]
+        rows = [describe(trace, view, counts.get(view.key, 0)) for view in chosen(trace, options)]
         if options.json:
             print(as_json(rows))
             return int(bool(said))
@@ -45,11 +44,16 @@ def show(options: argparse.Namespace) -> int:
         return int(bool(said))
 
 
+def chosen(trace: Trace, options: argparse.Namespace) -> list[EventView]:
+    with usage_errors():
+        return [trace[name] for name in options.event or (trace.events if options.occurring else trace)]
+
+
 def check(options: argparse.Namespace) -> int:
     with opened(options.file) as (trace, _):
-        names = options.event or list(trace.events if options.occurring else trace)
+        views = chosen(trace, options)
         rows = []
-        for view in map(trace.__getitem__, names):
+        for view in views:
             reason = why_not(trace, view)
             if reason is not None:
                 rows.append({"system": view.system, "name": view.name, "reason": reason})
@@ -58,7 +62,7 @@ def check(options: argparse.Namespace) -> int:
             return 0
         for row in rows:
             print(f"{row['system']}:{row['name']}: {row['reason']}")
-        print(f"{len(names)} events, {len(rows)} of them with a print format that cannot be understood")
+        print(f"{len(views)} events, {len(rows)} of them with a print format that cannot be understood")
         return 0
 
 

@@ -17,8 +17,9 @@ from ..analysis import (
     wakeup_latency,
 )
 from ..analysis.tables import beside
+from ..analysis.tracers import need_tracer
 from ..trace import Trace
-from .common import at_least, opened
+from .common import at_least, opened, usage_errors
 from .latencytext import TITLES, histogram_lines, section_lines, wakeup_lines
 from .report import write_kernel_text
 from .tables import Clock, Column, clock_of, print_json, print_lines, table_lines
@@ -92,6 +93,9 @@ def misused(options: argparse.Namespace, of: str) -> str:
 
 def measure(trace: Trace, of: str, options: argparse.Namespace) -> WakeupLatency | CriticalSections:
     view, worst = trace.window(*times(options, trace)), options.worst
+    if options.event is not None:
+        with usage_errors():
+            trace[options.event]
     if of == "wakeup":
         by = options.by or ("task" if options.versus is None else "comm")
         return wakeup_latency(view, by=by, event=options.event, cpus=cpus(options), worst=worst)
@@ -122,6 +126,7 @@ def show_tracer(trace: Trace, options: argparse.Namespace) -> None:
     if options.json:
         print_json(fields(latency_report(trace)))
     else:
+        need_tracer(trace)
         write_kernel_text(trace)
 
 

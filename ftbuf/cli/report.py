@@ -101,8 +101,8 @@ class AddFilter(argparse.Action):
 
 def _add_filters(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("filters")
-    group.add_argument("--cpu", metavar="LIST", default="", help="only these CPUs (0,2-5), of the top buffer")
-    group.add_argument("--pid", metavar="LIST", default="", help="only tasks with these pids")
+    for name, what in (("--cpu", "CPUs (0,2-5), of the top buffer"), ("--pid", "tasks, by their pids")):
+        group.add_argument(name, metavar="LIST", action="append", default=[], help=f"only these {what}; several add up")
     group.add_argument("--comm", metavar="NAME", action="append", default=[], help="only tasks of this name")
     group.add_argument("--event", metavar="NAME", action="append", default=[], help="only these events")
     group.add_argument(
@@ -276,9 +276,10 @@ def chosen_filters(options: argparse.Namespace) -> list[Filter]:
     return chosen
 
 
-def number_list(name: str, text: str) -> list[int]:
+def number_list(name: str, texts: list[str]) -> list[int]:
     """0,2-5"""
     numbers: list[int] = []
+    text = ",".join(texts)
     for part in text.split(","):
         first, _, last = part.partition("-")
         if not first.isdigit() or (last and not last.isdigit()):

@@ -38,7 +38,7 @@ def open_container(source: Any, *, storage_options: dict[str, Any] | None = None
         return TracefsDirectory(Path(os.fsdecode(source)))
     from .tracedat import MAGIC, TraceDat
 
-    opened = open_source(source, storage_options=storage_options, mmap=mmap)
+    opened = open_source(source, storage_options=storage_options, mmap=mmap, begins=MAGIC)
     try:
         head = bytes(opened.window(0, min(64, opened.size))[:64])
         if not head.startswith(MAGIC):

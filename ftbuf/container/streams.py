@@ -13,7 +13,7 @@ from typing import overload
 from ..errors import CompressionError, DamageError, TruncatedError
 from ..source import Source
 from .compress import MAX_CHUNK, Decompress
-from .model import COMPRESSION, TRUNCATED, Problem, Segment, Stream
+from .model import COMPRESSION, METADATA, TRUNCATED, Problem, Segment, Stream
 
 PIECE = 4 << 20  # bytes of a segment where memory cannot be borrowed
 MAPPED_PIECE = 16 << 20  # where it can: small enough that a stream's past can be forgotten
@@ -154,6 +154,8 @@ class ChunkStream(Stream):
             pos += 8 + csize
         if count > MAX_CHUNKS:
             yield COMPRESSION, pos, end - pos, f"claims {count} chunks"
+        elif pos < end:
+            yield METADATA, pos, end - pos, f"{end - pos} bytes are left over after the {count} chunks that are claimed"
 
     def load(self, index: int) -> memoryview:
         with self._lock:
