@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from corpus_data import ROOT
@@ -226,9 +227,10 @@ def test_progress_is_for_terminals(tmp_path):
     code = ("import sys; from ftbuf.cli import report; report.PROGRESS_EVERY = 0; report.CHUNK = 1000\n"
             f"from ftbuf.cli.main import main; sys.exit(main(['report', {str(EXAMPLE)!r}]))")
     command = [sys.executable, "-c", code]
+    environment = {**os.environ, "PYTHONPATH": str(Path(ftbuf.__file__).parent.parent)}
     ours, theirs = pty.openpty()
     with (tmp_path / "out").open("wb") as out:
-        assert subprocess.run(command, stdout=out, stderr=theirs, cwd=ROOT).returncode == 0
+        assert subprocess.run(command, stdout=out, stderr=theirs, cwd="/", env=environment).returncode == 0
     os.close(theirs)
     said = os.read(ours, 1 << 16)
     os.close(ours)
