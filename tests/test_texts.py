@@ -235,5 +235,5 @@ def test_progress_is_for_terminals(tmp_path):
     said = os.read(ours, 1 << 16)
     os.close(ours)
     assert b"MB of text" in said and said.endswith(b"\r\x1b[K")
-    quiet = subprocess.run(command, capture_output=True, cwd=ROOT)
+    quiet = subprocess.run(command, capture_output=True, cwd="/", env=environment)
     assert quiet.stderr == b"" and quiet.stdout == (tmp_path / "out").read_bytes()
