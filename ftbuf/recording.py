@@ -143,11 +143,12 @@ class Recording:
     @cached_property
     def format_index(self) -> Mapping[tuple[str, str], int]:
         """(system, event) -> key of its text; blktrace records are known, though no format file tells of them."""
-        index = self.container.format_index()
+        index = self.parts.format_index()
         return index if self._blktrace_id is None else {**index, BLKTRACE: NO_KEY}
 
     @cached_property
     def id_index(self) -> Mapping[int, tuple[str, str]]:
+        self.parts.format_index()  # which judges damage
         index = self.container.id_index()
         return index if self._blktrace_id is None else {**index, self._blktrace_id: BLKTRACE}
 

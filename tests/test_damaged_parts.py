@@ -212,3 +212,42 @@ def test_a_count_of_chunks_that_is_too_small(capfd, tmp_path, cpu):
     path.write_bytes(data)
     for command in ("check", "report", "info"):
         assert run(capfd, command, path)[0] == 1
+
+
+# ---- sections of formats ----
+
+
+@pytest.mark.parametrize("number", [OptionId.FTRACE_EVENTS, OptionId.EVENT_FORMATS])
+def test_a_damaged_section_of_formats_costs_itself(capfd, tmp_path, number):
+    data = damaged_part(number)
+    with ftbuf.open(data, errors="skip") as trace, ftbuf.open(SCHED) as good:
+        left = {pair for pair in good.recording.format_index if (pair[0] == "ftrace") != (number == OptionId.FTRACE_EVENTS)}
+        assert set(trace.recording.format_index) == left
+        assert sum(trace.events.values()) + trace.unknown_events == sum(good.events.values())
+        (row,) = zip(*trace.problems.to_dict().values(), strict=True)
+        assert (row[3], number.name in row[5], row[2] > 0) == ("bad_compression", True, True)
+    with ftbuf.open(data) as trace, pytest.raises(ftbuf.CompressionError, match=number.name):
+        trace.tables()
+    with ftbuf.open(data, errors="warn") as trace, pytest.warns(ftbuf.DamageWarning, match=number.name) as said:
+        trace.tables(), list(trace.lines())
+    assert len(said) == 1
+    path = tmp_path / "damaged.dat"
+    path.write_bytes(data)
+    for command in ("info", "report", "events", "loss", "check"):
+        status, out, _ = run(capfd, command, path)
+        assert status == 1 and out, command
+    with pytest.raises(ftbuf.errors.DamageError):
+        ftbuf.convert(path, tmp_path / "out.dat")
+    ftbuf.convert(path, tmp_path / "out.dat", errors="skip")
+    with ftbuf.open(tmp_path / "out.dat") as trace:
+        assert set(trace.recording.format_index) == left
+
+
+def test_formats_before_a_damaged_size_stay():
+    data = bytearray(whole("none"))
+    at = data.index(b"name: sched_waking\n") - 8
+    data[at + 7] ^= 0x40  # the text's size
+    with ftbuf.open(bytes(data), errors="skip") as trace, ftbuf.open(SCHED) as good:
+        known = list(good.recording.container.format_index())
+        assert list(trace.recording.container.format_index()) == known[: known.index(("sched", "sched_waking"))]
+        assert [*trace.problems["status"]] == ["truncated"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 
 from ..errors import FormatError, TruncatedError
 from ..source import MemorySource, Source
@@ -80,12 +81,11 @@ class Cursor:
         self.pos += end + 1
         return start[:end]
 
-    def texts(self, count: int, what: str) -> list[tuple[int, int]]:
+    def texts(self, count: int, what: str) -> Iterator[tuple[int, int]]:
         """Step over `count` texts that are each preceded by a u64 size; (offset, size) of each. Reads no text."""
         if count > MAX_EVENTS:
             raise FormatError(f"{self.source.path}: {count} {what} are claimed at offset {self.pos}")
         source, end, unpack = self.source, self.source.size, self._u64.unpack_from
-        extents = []
         pos = base = self.pos
         view = memoryview(b"")
         for _ in range(count):
@@ -98,10 +98,9 @@ class Cursor:
             if size > end - pos:
                 raise TruncatedError(f"{source.path}: one of the {what} claims {size} bytes at offset {pos}, but only "
                                      f"{end - pos} are left", status="truncated", offset=pos)
-            extents.append((pos, size))
+            yield pos, size
             pos += size
         self.pos = pos
-        return extents
 
 
 def memory_cursor(data: bytes | memoryview, big_endian: bool, label: str) -> Cursor:

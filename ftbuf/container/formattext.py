@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
@@ -23,26 +23,27 @@ class FormatExtent(NamedTuple):
     size: int
 
 
-def ftrace_formats(cursor: Cursor) -> list[FormatExtent]:
+def ftrace_formats(cursor: Cursor) -> Iterator[FormatExtent]:
     """The formats of the tracers' own events: u32 count, then u64 size and text of each."""
     count = cursor.u32("number of ftrace formats")
-    return [FormatExtent("ftrace", cursor.source, at, size) for at, size in cursor.texts(count, "ftrace formats")]
+    for at, size in cursor.texts(count, "ftrace formats"):
+        yield FormatExtent("ftrace", cursor.source, at, size)
 
 
-def event_formats(cursor: Cursor) -> list[FormatExtent]:
+def event_formats(cursor: Cursor) -> Iterator[FormatExtent]:
     """u32 number of systems; of each its name, u32 count, then u64 size and text of each event."""
-    result: list[FormatExtent] = []
+    found = 0
     systems = cursor.u32("number of event systems")
     if systems > MAX_SYSTEMS:
         raise FormatError(f"{cursor.source.path}: {systems} event systems are claimed at offset {cursor.pos - 4}")
     for _ in range(systems):
         system = decode_text(cursor.string("name of an event system"))
         count = cursor.u32(f"number of events of system {system}")
-        texts = cursor.texts(count, f"{system} formats")
-        result += [FormatExtent(system, cursor.source, at, size) for at, size in texts]
-        if len(result) > MAX_EVENTS:
+        for at, size in cursor.texts(count, f"{system} formats"):
+            yield FormatExtent(system, cursor.source, at, size)
+            found += 1
+        if found > MAX_EVENTS:
             raise FormatError(f"{cursor.source.path}: more than {MAX_EVENTS} event formats")
-    return result
 
 
 class FormatTexts:

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..errors import DamageError, FormatError
+
 TRUNCATED = "truncated"  # the input ends before the data that its tables promise
 COMPRESSION = "bad_compression"  # a chunk does not decompress to what its header promises
 METADATA = "bad_metadata"  # a section, option or table of the container is damaged
@@ -109,6 +111,11 @@ class Container(ABC):
     def text(self) -> bytes | None:
         """A recording that is a text (latency tracers, BUFFER_TEXT); None for binary ones."""
         return None
+
+    @property
+    def format_errors(self) -> Sequence[DamageError | FormatError]:
+        """Why there may be more formats than ``format_index``, once that was asked for."""
+        return ()
 
     @abstractmethod
     def format_index(self) -> Mapping[tuple[str, str], int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ..errors import DamageError, DamageWarning, FormatError, FtbufError
 from .model import METADATA, Container, Problem
@@ -56,10 +56,20 @@ class Parts:
         """Whether a part that was read is damaged."""
         return name in self._noted
 
+    def format_index(self, *, quiet: bool = False) -> Mapping[tuple[str, str], int]:
+        """Of the container; where a part of it is damaged, that is raised under ``errors="raise"``, else noted."""
+        index = self._container.format_index()
+        for number, error in enumerate(self._container.format_errors, 1):
+            if self.errors == "raise" and not quiet:
+                raise error
+            self.note(f"event formats ({number})", error, quiet=quiet)
+        return index
+
     def problems(self) -> list[Problem]:
         """What of all parts is damaged, and what else was noted."""
         for name in PARTS:
             self._read(name, quiet=True)
+        self.format_index(quiet=True)
         return [problem_of(error, name, self._container.path) for name, error in self._noted.items()]
 
     def note(self, what: str, error: DamageError | FormatError, *, quiet: bool = False) -> None:

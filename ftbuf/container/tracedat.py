@@ -7,7 +7,7 @@ options point to. ``_cursor`` gives a cursor at the start of each, so the code a
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import NoReturn
@@ -59,6 +59,7 @@ class TraceDat(Container):
         self._text_at: tuple[int, bool] | None = None  # (offset, whether it is a v7 section)
         self.compression = "none"
         self.cpu_count = 0  # as the file states it
+        self._format_errors: list[DamageError | FormatError] = []
         self._lost: tuple[int, int] | None = None  # version 7: where its chain of options ended early, and the problem
         cursor = self._read_start()
         if self.version < 7:
@@ -339,17 +340,17 @@ class TraceDat(Container):
         if number == OptionId.BUFFER_TEXT:
             return memory_cursor(self._chunks(cursor), self.big_endian, label)
         csize, usize = cursor.u32("compressed size"), cursor.u32("size")
-        return memory_cursor(self._decompress(cursor.take(csize, "compressed data"), usize, MAX_SECTION, offset),
-                             self.big_endian, label)
+        data = cursor.take(csize, "compressed data")
+        return memory_cursor(self._decompress(data, usize, MAX_SECTION, offset, f"the {what} section "), self.big_endian, label)
 
-    def _decompress(self, data: memoryview, size: int, limit: int, offset: int) -> bytes:
+    def _decompress(self, data: memoryview, size: int, limit: int, offset: int, what: str = "") -> bytes:
         if size > limit:
-            raise CompressionError(f"{self.path}: what is compressed at offset {offset} claims to have {size} bytes",
+            raise CompressionError(f"{self.path}: {what or 'what is compressed '}at offset {offset} claims to have {size} bytes",
                                    status=COMPRESSION, offset=offset)
         try:
             return decompressor(self.compression)(data, size)
         except CompressionError as error:
-            raise CompressionError(f"{self.path}: at offset {offset}: {error}", status=COMPRESSION,
+            raise CompressionError(f"{self.path}: {what}at offset {offset}: {error}", status=COMPRESSION,
                                    offset=offset) from None
 
     def _chunks(self, cursor: Cursor) -> bytes:
@@ -416,10 +417,17 @@ class TraceDat(Container):
             return FormatTexts(self._v6_formats)
         extents: list[FormatExtent] = []
         for number, read in ((OptionId.FTRACE_EVENTS, ftrace_formats), (OptionId.EVENT_FORMATS, event_formats)):
-            cursor = self._cursor(number)
-            if cursor.left:
-                extents += read(cursor)
+            try:
+                cursor = self._cursor(number)
+                if cursor.left:
+                    extents.extend(read(cursor))  # those before the damage stay
+            except (DamageError, FormatError) as error:
+                self._format_errors.append(error)
         return FormatTexts(extents)
+
+    @property
+    def format_errors(self) -> Sequence[DamageError | FormatError]:
+        return self._format_errors
 
     def format_index(self) -> Mapping[tuple[str, str], int]:
         return self._formats.by_name
