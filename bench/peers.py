@@ -23,8 +23,8 @@ from .grow import grow
 PIPED = 200_000  # lines that scripts turn into a DataFrame: all would not fit into memory
 
 
-def run_command(command: list[str], output: Path) -> dict[str, float]:
-    """CPU and wall seconds, peak memory in MB and lines of a command that prints."""
+def run_command(command: list[str], output: Path = Path(os.devnull)) -> dict[str, float]:
+    """CPU and wall seconds and peak memory in MB of a command that prints."""
     with output.open("wb") as to:
         started = time.perf_counter()
         child = subprocess.Popen(command, stdout=to, stderr=subprocess.DEVNULL)
@@ -50,35 +50,36 @@ def arrays(path: Path) -> dict[str, float]:
     return {"wall": min(wall), "cpu": min(cpu)}
 
 
-def raw_and_pandas(peer: str, path: Path, folder: Path, lines: int) -> dict[str, Any]:
+def raw_and_pandas(peer: str, path: Path, lines: int) -> dict[str, Any]:
     """trace-cmd without plugins and formats, and what scripts do with its text: both beside every column as a DataFrame."""
     start = time.process_time()
     with ftbuf.open(path) as trace:
         for table in trace.tables(threads=1).values():
             table.to_pandas()
     frames = time.process_time() - start
-    raw = run_command([peer, "report", "-N", "-R", str(path)], folder / "raw")
+    raw = run_command([peer, "report", "-N", "-R", str(path)])
     script = Path(__file__).with_name("pandas_pipe.py")
     pipe = f"{peer} report {path} 2>/dev/null | head -n {PIPED} | {sys.executable} {script}"
-    piped = run_command(["sh", "-c", pipe], folder / "piped")
+    piped = run_command(["sh", "-c", pipe])
     return {"report -N -R / arrays": raw["cpu"] / frames, "pipe into pandas us/line": piped["cpu"] / min(PIPED, lines) * 1e6,
             "to_pandas us/row": frames / lines * 1e6}
 
 
-def compare(path: Path, folder: Path) -> dict[str, Any]:
-    os.sync()  # what is still to be written would slow down all that follows
-    decoded = arrays(path)
-    ours = run_command([sys.executable, "-m", "ftbuf", "report", str(path)], folder / "ours")
+def compare(path: Path, folder: Path, decoded: dict[str, float]) -> dict[str, Any]:
+    command = [sys.executable, "-m", "ftbuf", "report", str(path)]
+    ours = run_command(command)
+    run_command(command, folder / "ours")
     lines = count_lines(folder / "ours")
     row = {"file": path.name, "MB": path.stat().st_size / 1e6, "lines": lines, "report cpu s": ours["cpu"],
            "report us/line": ours["cpu"] / lines * 1e6, "peak MB": ours["MB"], "arrays s": decoded["wall"]}
     peer = shutil.which("trace-cmd")
     if peer is not None:
-        row |= raw_and_pandas(peer, path, folder, lines)
-        theirs = run_command([peer, "report", str(path)], folder / "theirs")
-        same = count_lines(folder / "theirs") == lines
-        row |= {"trace-cmd cpu s": theirs["cpu"], "cpu ratio": theirs["cpu"] / ours["cpu"], "same lines": same,
+        theirs = run_command([peer, "report", str(path)])
+        run_command([peer, "report", str(path)], folder / "theirs")
+        row |= {"trace-cmd cpu s": theirs["cpu"], "cpu ratio": theirs["cpu"] / ours["cpu"],
+                "same lines": count_lines(folder / "theirs") == lines,
                 "arrays cpu ratio": theirs["cpu"] / decoded["cpu"], "arrays wall ratio": theirs["wall"] / decoded["wall"]}
+        row |= raw_and_pandas(peer, path, lines)
     return row
 
 
@@ -88,4 +89,6 @@ def run(files: list[str] | None = None) -> list[dict[str, Any]]:
           ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool):
         folder = Path(temporary)
         paths = [Path(f) for f in files or ()] or list(pool.map(grow, ("mixed", "function"), (folder, folder)))
-        return list(pool.map(compare, paths, [folder] * len(paths)))
+        os.sync()  # what is still to be written would slow down all that follows
+        decoded = list(pool.map(arrays, paths))
+        return list(pool.map(compare, paths, [folder] * len(paths), decoded))
