@@ -251,3 +251,20 @@ def test_formats_before_a_damaged_size_stay():
         known = list(good.recording.container.format_index())
         assert list(trace.recording.container.format_index()) == known[: known.index(("sched", "sched_waking"))]
         assert [*trace.problems["status"]] == ["truncated"]
+
+
+def test_files_of_a_directory_that_have_no_end(recordings, tmp_path):
+    import shutil
+
+    root = tmp_path / "odd"
+    shutil.copytree(recordings["k612-sched"].path, root)
+    with ftbuf.open(root) as trace:
+        good = trace.events
+    for name in ("saved_cmdlines", "saved_tgids", "printk_formats", "kallsyms", "trace_clock", "uname"):
+        (root / name).unlink(missing_ok=True)
+    os.mkfifo(root / "saved_cmdlines")
+    for name in ("saved_tgids", "printk_formats", "kallsyms", "trace_clock", "uname"):
+        os.symlink("/dev/zero", root / name)
+    with ftbuf.open(root) as trace:
+        assert trace.events == good and not trace.problems.num_rows
+        assert len(trace.comms.saved) == 0

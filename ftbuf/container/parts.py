@@ -40,6 +40,7 @@ class Parts:
         self.errors = errors
         self._noted: dict[str, DamageError | FormatError] = {}
         self._told: set[str] = set()
+        self._whole: set[str] = set()  # parts that were read: not read again to find damage
 
     def read(self, *names: str) -> list[bytes]:
         """The texts of some parts; what is absent or damaged is empty."""
@@ -67,7 +68,7 @@ class Parts:
 
     def problems(self) -> list[Problem]:
         """What of all parts is damaged, and what else was noted."""
-        for name in PARTS:
+        for name in [name for name in PARTS if name not in self._whole]:
             self._read(name, quiet=True)
         self.format_index(quiet=True)
         return [problem_of(error, name, self._container.path) for name, error in self._noted.items()]
@@ -84,7 +85,9 @@ class Parts:
         known = self._noted.get(name)
         if known is None:
             try:
-                return PARTS[name](self._container) or b""
+                text = PARTS[name](self._container) or b""
+                self._whole.add(name)
+                return text
             except (DamageError, FormatError) as error:
                 known = error
         self.note(name, known, quiet=quiet)

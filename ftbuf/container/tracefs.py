@@ -188,6 +188,8 @@ class TracefsDirectory(Container):
 def _read(path: Path, limit: int = -1) -> bytes | None:
     """The bytes of a file; None where there is none, or where it may not be read."""
     try:
+        if not path.is_file():  # a pipe, or a device, which need not have an end
+            return None
         with open(path, "rb") as file:
             return file.read(limit)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError):
