@@ -57,10 +57,16 @@ SAMPLES, SAMPLE_PAGES = 4, 32  # places of each stream, and sub-buffers at each
 def sample_pieces(source: Source, piece: Piece) -> list[Piece]:
     """A few short pieces of a piece, evenly over it."""
     segments, subbuf = source.stream.segments, source.abi[0]
-    places = [(i, at) for i in range(piece.first, piece.last) for at in range(0, segments[i].size, SAMPLE_PAGES * subbuf)
-              ] if piece.last - piece.first < SAMPLES else [(i, 0) for i in range(piece.first, piece.last)]
-    chosen = sorted({places[k * (len(places) - 1) // (SAMPLES - 1)] for k in range(SAMPLES)}) if places else []
-    return [Piece(i, i + 1, at, at + SAMPLE_PAGES * subbuf) for i, at in chosen]
+    count = piece.last - piece.first
+    chosen = sorted({piece.first + count * k // SAMPLES for k in range(SAMPLES)}) if count else []
+    pieces = []
+    for i in chosen:
+        start = piece.start if i == piece.first else 0
+        size = segments[i].size if piece.stop is None or i + 1 < piece.last else min(piece.stop, segments[i].size)
+        here = SAMPLES // len(chosen)
+        places = {start + max(size - start, 0) * k // here // subbuf * subbuf for k in range(here)}
+        pieces += [Piece(i, i + 1, at, min(at + SAMPLE_PAGES * subbuf, size)) for at in sorted(places)]
+    return pieces
 
 
 def likely_events(recording: Recording, sources: Sequence[Source], window: Window) -> list[Pair]:

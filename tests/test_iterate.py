@@ -12,6 +12,8 @@ from pagebuilder import ABIS, event, format_text, make_format, pages_of
 
 import ftbuf
 from ftbuf.arguments import parse_size
+from ftbuf.engine import clip
+from ftbuf.survey import likely_events, sample_pieces
 
 EVENTS = ["sched_waking", "sched_switch"]
 ABI = ABIS["le64"]
@@ -109,3 +111,17 @@ def test_all_events_are_the_same_whether_named_or_not(trace):
     for name, table in found.items():
         for column in table:
             np.testing.assert_array_equal(np.asarray(table[column], object), np.asarray(named[name][column], object))
+
+
+def test_samples_are_of_the_window():
+    """What a window of one long segment is sampled at lies in it: else its events would be met in a second pass."""
+    data = b"".join(bytes(pages_of(ABI, event(COMMON, ABI, number=i), ts=1000 * i)) for i in range(2000))
+    file = TraceDat(ABI, formats={"test": [format_text(COMMON)]}, buffers=[BufferSpec(pages={0: data})]).build().data
+    with ftbuf.open(file) as trace:
+        for start, end in ((None, None), (1_500_000, 1_510_000), (0, 3000), (1_999_000, None)):
+            view = trace.window(start, end)
+            sources, window = view.recording.sources(), view.selection.window
+            assert likely_events(trace.recording, sources, window) == [("test", "common")]
+            piece = clip(sources[0], window)
+            for sample in sample_pieces(sources[0], piece):
+                assert piece.start <= sample.start < sample.stop <= (piece.stop or len(data))

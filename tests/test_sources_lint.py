@@ -23,7 +23,7 @@ ALLOWED_HEADERS = frozenset({
     "emmintrin.h", "immintrin.h", "limits.h", "stdalign.h", "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h",
     "stdlib.h", "string.h", "sys/mman.h"})
 ALLOWED_CALLS = frozenset({
-    "aligned_alloc", "calloc", "free", "madvise", "mmap", "munmap", "malloc", "memchr", "memcmp", "memcpy", "memmove", "memset",
+    "calloc", "free", "madvise", "mmap", "munmap", "malloc", "memchr", "memcmp", "memcpy", "memmove", "memset",
     "realloc", "strchr", "strcmp", "strlen", "strncmp"})
 EMPTY_BARRIER = re.compile(r'(?:\s+(?:volatile|__volatile__))?\s*\(\s*""')
 
