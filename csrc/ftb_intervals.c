@@ -3,55 +3,139 @@
 
 #include "ftb_inline.h"
 
-static ftb_under_way *find(ftb_intervals *v, int32_t key)
+static ftb_under_way *place(ftb_intervals *v, uint32_t number)
+{
+    return (ftb_under_way *)(void *)v->under_way.data + number;
+}
+
+static ftb_under_way *find(ftb_intervals *v, int32_t key, uint16_t lane)
 {
     int is_new;
-    uint32_t number = ftb_pairs_number(&v->numbers, (uint32_t)key, 0, &is_new);
+    uint32_t number = ftb_pairs_number(&v->numbers, (uint32_t)key, lane, &is_new);
     if (FTB_UNLIKELY(is_new)) {
-        ftb_under_way fresh = {.key = key};
+        ftb_under_way fresh = {.key = key, .lane = lane};
         if (ftb_column_append(&v->under_way, &fresh, sizeof fresh) != FTB_OK)
             return NULL;
     }
-    return number == FTB_NO_NUMBER ? NULL : (ftb_under_way *)(void *)v->under_way.data + number;
+    return number == FTB_NO_NUMBER ? NULL : place(v, number);
 }
 
-static int put(ftb_column *to, const ftb_under_way *u, int64_t ts, uint32_t flag)
+/* ---- what lies in what, on each CPU ---- */
+
+static uint32_t *top_of(ftb_intervals *v, int32_t cpu)
 {
-    int64_t duration = ts > u->since ? (int64_t)((uint64_t)ts - (uint64_t)u->since) : 0;
-    ftb_interval found = {duration, u->kind, u->key, flag};
-    return ftb_column_append(to, &found, sizeof found);
+    size_t need = ((size_t)(uint16_t)cpu + 1) * sizeof(uint32_t);
+    if (FTB_UNLIKELY(v->tops.size < need)) {
+        size_t more = need - v->tops.size;
+        if (ftb_column_reserve(&v->tops, more) != FTB_OK)
+            return NULL;
+        memset(v->tops.data + v->tops.size, 0, more);
+        v->tops.size = need;
+    }
+    return (uint32_t *)(void *)v->tops.data + (uint16_t)cpu;
 }
 
-static int begin(ftb_intervals *v, const ftb_edge_rows *rows, size_t i)
+static int push(ftb_intervals *v, ftb_under_way *u)
 {
-    ftb_under_way *u = find(v, rows->key[i]);
-    if (u == NULL || (u->is_open && put(&v->lost, u, rows->ts[i], 0) != FTB_OK))
+    uint32_t *top = top_of(v, u->key);
+    if (top == NULL)
         return FTB_NO_MEMORY;
-    *u = (ftb_under_way){rows->ts[i], rows->kind[i], rows->key[i], 1};
+    uint32_t own = (uint32_t)(u - place(v, 0)) + 1;
+    u->below = *top;
+    if (*top != 0)
+        place(v, *top - 1)->above = own;
+    *top = own;
     return FTB_OK;
 }
 
-static int end(ftb_intervals *v, const ftb_edge_rows *rows, size_t i)
+/* Take it off the stack, wherever it is: records may end what others began later. */
+static void drop(ftb_intervals *v, const ftb_under_way *u)
 {
-    ftb_under_way *u = find(v, rows->key[i]);
+    if (u->above != 0) {
+        ftb_under_way *above = place(v, u->above - 1);
+        above->below = u->below;
+        above->is_moved = 1;
+    } else {
+        *top_of(v, u->key) = u->below;
+    }
+    if (u->below != 0)
+        place(v, u->below - 1)->above = u->above;
+}
+
+static void count_inside(ftb_intervals *v, const ftb_under_way *u, int64_t duration)
+{
+    if (u->below == 0 || u->is_moved)
+        return;
+    ftb_under_way *around = place(v, u->below - 1);
+    around->inside = (int64_t)((uint64_t)around->inside + (uint64_t)duration);
+}
+
+/* ---- rows ---- */
+
+/* What is under way ends, as an interval that is whole or not. */
+static int settle(ftb_intervals *v, ftb_under_way *u, int64_t ts, uint16_t flag, int is_lost)
+{
+    int64_t duration = ts > u->since ? (int64_t)((uint64_t)ts - (uint64_t)u->since) : 0;
+    ftb_interval found = {duration, u->inside, u->kind, u->key, flag, u->lane};
+    if (v->of_cpus) {
+        if (!is_lost)
+            count_inside(v, u, duration);
+        drop(v, u);
+    }
+    u->is_open = 0;
+    return ftb_column_append(is_lost ? &v->lost : &v->whole, &found, sizeof found);
+}
+
+static int begin(ftb_intervals *v, const ftb_edge_rows *rows, size_t i, uint16_t lane)
+{
+    ftb_under_way *u = find(v, rows->key[i], lane);
+    if (u == NULL || (u->is_open && settle(v, u, rows->ts[i], 0, 1) != FTB_OK))
+        return FTB_NO_MEMORY;
+    *u = (ftb_under_way){.since = rows->ts[i], .kind = rows->kind[i], .key = rows->key[i], .is_open = 1, .lane = lane};
+    return v->of_cpus ? push(v, u) : FTB_OK;
+}
+
+static int end(ftb_intervals *v, const ftb_edge_rows *rows, size_t i, uint16_t lane)
+{
+    ftb_under_way *u = find(v, rows->key[i], lane);
     if (u == NULL)
         return FTB_NO_MEMORY;
     if (!u->is_open)
         return FTB_OK; /* it began before the recording */
-    u->is_open = 0;
     int lost = v->of_cpus ? ftb_gaps_since(&v->gaps, (uint32_t)u->key, u->since) : ftb_gaps_any_since(&v->gaps, u->since);
-    return put(lost || u->kind != rows->kind[i] ? &v->lost : &v->whole, u, rows->ts[i], rows->flag != NULL && rows->flag[i]);
+    return settle(v, u, rows->ts[i], rows->flag != NULL && rows->flag[i], lost || u->kind != rows->kind[i]);
 }
 
-int ftb_intervals_step(ftb_intervals *v, ftb_edge_rows *begins, ftb_edge_rows *ends)
+static int is_before(const ftb_edge_rows *rows, const ftb_edge_rows *next)
 {
-    while (begins->at < begins->n || ends->at < ends->n) {
-        int is_end = begins->at >= begins->n || (ends->at < ends->n && ends->order[ends->at] < begins->order[begins->at]);
-        ftb_edge_rows *rows = is_end ? ends : begins;
+    return rows->at < rows->n && (next == NULL || rows->order[rows->at] < next->order[next->at]);
+}
+
+/* The lane, and in it the rows, of the next row; NULL: there are no more. */
+static ftb_edge_rows *next_rows(ftb_lane *lanes, uint16_t n_lanes, uint16_t *lane)
+{
+    ftb_edge_rows *next = NULL;
+    for (uint16_t i = 0; i < n_lanes; i++) {
+        ftb_edge_rows *both[] = {&lanes[i].begins, &lanes[i].ends};
+        for (int k = 0; k < 2; k++) {
+            if (is_before(both[k], next)) {
+                next = both[k];
+                *lane = i;
+            }
+        }
+    }
+    return next;
+}
+
+int ftb_intervals_step(ftb_intervals *v, ftb_lane *lanes, uint16_t n_lanes)
+{
+    ftb_edge_rows *rows;
+    uint16_t lane = 0;
+    while ((rows = next_rows(lanes, n_lanes, &lane)) != NULL) {
         size_t i = rows->at++;
         if (ftb_gaps_pass(&v->gaps, rows->ts[i]) != FTB_OK)
             return FTB_NO_MEMORY;
-        if ((is_end ? end(v, rows, i) : begin(v, rows, i)) != FTB_OK)
+        if ((rows == &lanes[lane].ends ? end(v, rows, i, lane) : begin(v, rows, i, lane)) != FTB_OK)
             return FTB_NO_MEMORY;
     }
     return FTB_OK;
@@ -62,6 +146,7 @@ void ftb_intervals_free(ftb_intervals *v)
     ftb_gaps_free(&v->gaps);
     ftb_pairs_free(&v->numbers);
     ftb_column_free(&v->under_way);
+    ftb_column_free(&v->tops);
     ftb_column_free(&v->whole);
     ftb_column_free(&v->lost);
 }

@@ -14,33 +14,42 @@ typedef struct {
     size_t n, at;
 } ftb_edge_rows;
 
+/* Intervals of one lane and key follow one another; those of different lanes may lie in one another. */
+typedef struct {
+    ftb_edge_rows begins, ends;
+} ftb_lane;
+
 typedef struct {
     int64_t duration;
+    int64_t inside; /* the time of whole intervals of the key, of other lanes, that lie in it; 0 unless `of_cpus` */
     int64_t kind;
     int32_t key;
-    uint32_t flag;
+    uint16_t flag, lane;
 } ftb_interval;
 
 typedef struct {
-    int64_t since, kind;
+    int64_t since, kind, inside;
     int32_t key;
     uint32_t is_open;
+    uint32_t below, above;        /* the intervals around it on the stack of its key: places + 1, 0: none */
+    uint16_t lane, is_moved, unused[2]; /* moved: what it began in has ended */
 } ftb_under_way;
 
 typedef struct {
     /* set by the caller */
     ftb_gaps gaps; /* what becomes known is added before a step */
-    uint8_t of_cpus; /* a key is a CPU, and its own gaps matter; else those of all CPUs do */
+    uint8_t of_cpus; /* a key is a CPU, below 1 << 16, and its own gaps matter; else those of all CPUs do */
     /* state */
     ftb_pairs numbers;
-    ftb_column under_way; /* of ftb_under_way, by key's number */
+    ftb_column under_way; /* of ftb_under_way, by the number of lane and key */
+    ftb_column tops;      /* uint32 by CPU: what began last and is open, as in `below` */
     /* what came out */
     ftb_column whole; /* of ftb_interval */
     ftb_column lost;  /* of ftb_interval: another beginning followed, or an end of another kind, or records were lost inside */
 } ftb_intervals;
 
 /* All rows of a step, in their order. */
-int ftb_intervals_step(ftb_intervals *v, ftb_edge_rows *begins, ftb_edge_rows *ends);
+int ftb_intervals_step(ftb_intervals *v, ftb_lane *lanes, uint16_t n_lanes);
 void ftb_intervals_free(ftb_intervals *v);
 
 #endif

@@ -185,27 +185,32 @@ cdef class Intervals:
     def __dealloc__(self):
         ftb_intervals_free(&self.intervals)
 
-    def step(self, begins, ends, gaps):
-        """Arrays of one step, each in order: int64 order, int64 ts, int32 key, int64 kind, and uint8 flag or None. ``gaps``: see
-        add_gaps.
+    def step(self, lanes, gaps):
+        """Of each lane beginnings and ends: arrays of one step, in order: int64 order, int64 ts, int32 key, int64 kind, and uint8
+        flag or None. ``gaps``: see add_gaps.
 
         Returns rows of ftb_interval: those that are whole, and those that are not.
         """
-        cdef ftb_edge_rows edges[2]
+        cdef uint16_t i, n = len(lanes)
         cdef int status
         keep = []
         check_unfinished(self.is_finished)
         add_gaps(&self.intervals.gaps, gaps)
-        memset(edges, 0, sizeof(edges))
-        set_edges(&edges[0], begins, keep)
-        set_edges(&edges[1], ends, keep)
-        with nogil:
-            status = ftb_intervals_step(&self.intervals, &edges[0], &edges[1])
+        cdef ftb_lane *rows = <ftb_lane *>allocate(n, sizeof(ftb_lane))
+        try:
+            for i in range(n):
+                begins, ends = lanes[i]
+                set_edges(&rows[i].begins, begins, keep)
+                set_edges(&rows[i].ends, ends, keep)
+            with nogil:
+                status = ftb_intervals_step(&self.intervals, rows, n)
+        finally:
+            PyMem_Free(rows)
         check_memory(status)
         return Column.adopt(&self.intervals.whole), Column.adopt(&self.intervals.lost)
 
     def finish(self):
-        """Rows of ftb_under_way: the last beginning of each key, and whether no end followed. Nothing may follow."""
+        """Rows of ftb_under_way: the last beginning of each lane and key, and whether no end followed. Nothing may follow."""
         check_unfinished(self.is_finished)
         self.is_finished = True
         return Column.adopt(&self.intervals.under_way)

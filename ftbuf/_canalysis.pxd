@@ -71,6 +71,10 @@ cdef extern from "ftb_intervals.h" nogil:
         const uint8_t *flag
         size_t n
 
+    ctypedef struct ftb_lane:
+        ftb_edge_rows begins
+        ftb_edge_rows ends
+
     ctypedef struct ftb_intervals:
         ftb_gaps gaps
         uint8_t of_cpus
@@ -78,5 +82,5 @@ cdef extern from "ftb_intervals.h" nogil:
         ftb_column whole
         ftb_column lost
 
-    int ftb_intervals_step(ftb_intervals *v, ftb_edge_rows *begins, ftb_edge_rows *ends)
+    int ftb_intervals_step(ftb_intervals *v, ftb_lane *lanes, uint16_t n_lanes)
     void ftb_intervals_free(ftb_intervals *v)

@@ -42,22 +42,11 @@ def by_key(table, *keys):
 
 
 class Lost:
-    """The gaps of a trace, of a CPU and (None) of all; those that meet are one."""
+    """The gaps of a trace, of a CPU and (None) of all."""
 
     def __init__(self, trace):
         found = rows(trace.lost, "common_cpu", "before", "after")
-        self.gaps = {cpu: self.united([(b, a) for c, b, a in found if cpu in (None, c)])
-                     for cpu in (None, *{c for c, _, _ in found})}
-
-    @staticmethod
-    def united(gaps):
-        out = []
-        for before, after in sorted(gaps):
-            if out and before <= out[-1][1]:
-                out[-1] = out[-1][0], max(after, out[-1][1])
-            else:
-                out.append((before, after))
-        return out
+        self.gaps = {cpu: [(b, a) for c, b, a in found if cpu in (None, c)] for cpu in (None, *{c for c, _, _ in found})}
 
     def inside(self, start, end, cpu=None):
         return any(before < end and after > start for before, after in self.gaps.get(cpu, ()))
@@ -299,29 +288,49 @@ PAIRS = {"irq": ("irq_handler", "irq"), "softirq": ("softirq", "vec"), "tasklet"
          "local_timer": ("local_timer", "vector"), "ipi": ("ipi", "reason")}
 
 
+def handlers(trace):
+    """[kind, number, CPU, begin, end, whether it counts, place of its begin, of its end] of each handler; end None: open."""
+    lost, found, now = Lost(trace), [], {}
+    names = {f"{name}_{edge}": (kind, field, edge) for kind, (name, field) in PAIRS.items() for edge in ("entry", "exit")}
+    for place, r in enumerate(of_events(trace, list(names))):
+        kind, field, edge = names[r.name]
+        open_one = now.pop((kind, r.cpu), None)
+        if open_one is not None:
+            is_whole = edge == "exit" and open_one[1] == r[field] and not lost.inside(open_one[3], r.ts, r.cpu)
+            open_one[4:8] = r.ts, is_whole, open_one[6], place
+        if edge == "entry":
+            now[kind, r.cpu] = [kind, r[field], r.cpu, r.ts, None, False, place, 1 << 60]
+            found.append(now[kind, r.cpu])
+    return found
+
+
+def own_times(found):
+    """Of each handler the time without that of others in it: those that began while nothing that began later was open."""
+    inside = [0] * len(found)
+    for _, _, cpu, begin, end, is_whole, first, last in found:
+        around = [i for i, other in enumerate(found) if other[2] == cpu and other[6] < first < other[7]]
+        if around and is_whole:
+            innermost = max(around, key=lambda i: found[i][6])
+            if found[innermost][7] > last:
+                inside[innermost] += max(end - begin, 0)
+    return [max(one[4] - one[3], 0) - hidden if one[4] is not None else 0 for one, hidden in zip(found, inside, strict=True)]
+
+
 def check_irqs(trace):
-    lost, want = Lost(trace), defaultdict(lambda: {"times": [], "lost": 0, "open": 0})
-    for kind, (name, field) in PAIRS.items():
-        now = {}
-        for r in of_events(trace, [f"{name}_entry"], [f"{name}_exit"]):
-            number, since = now.pop(r.cpu, (None, 0))
-            is_end = r.name == f"{name}_exit"
-            if number is not None:
-                group = want[kind, number, r.cpu]
-                if is_end and number == r[field] and not lost.inside(since, r.ts, r.cpu):
-                    group["times"].append(r.ts - since)
-                else:
-                    group["lost"] += 1
-            if not is_end:
-                now[r.cpu] = r[field], r.ts
-        for cpu, (number, _) in now.items():
-            want[kind, number, cpu]["open"] += 1
-    check_samples(by_key(irqs.irq_time(trace, by_cpu=True), "kind", "id", "cpu"), want)
-    joint = defaultdict(lambda: {"times": [], "lost": 0, "open": 0})
-    for (kind, number, _), group in want.items():
-        for name in group:
-            joint[kind, number][name] += group[name]
-    check_samples(by_key(irqs.irq_time(trace), "kind", "id"), joint)
+    want = defaultdict(lambda: {"times": [], "self": 0, "lost": 0, "open": 0})
+    joint = defaultdict(lambda: {"times": [], "self": 0, "lost": 0, "open": 0})
+    found = handlers(trace)
+    for (kind, number, cpu, begin, end, is_whole, _, _), own in zip(found, own_times(found), strict=True):
+        for group in (want[kind, number, cpu], joint[kind, number]):
+            if is_whole:
+                group["times"].append(max(end - begin, 0))
+                group["self"] += own
+            else:
+                group["open" if end is None else "lost"] += 1
+    for got, groups in ((by_key(irqs.irq_time(trace, by_cpu=True), "kind", "id", "cpu"), want),
+                        (by_key(irqs.irq_time(trace), "kind", "id"), joint)):
+        check_samples(got, groups)
+        assert {key: row["self"] for key, row in got.items()} == {key: max(group["self"], 0) for key, group in groups.items()}
 
 
 def check_samples(got, want):
@@ -363,15 +372,39 @@ def irq_programs(draw):
         cpu = draw(st.integers(0, 1))
         if draw(st.integers(0, 9)) == 0:
             made.lose(cpu, 1)
-        name, field = draw(st.sampled_from([("irq_handler", "irq"), ("softirq", "vec")]))
+        name, field = draw(st.sampled_from([("irq_handler", "irq"), ("softirq", "vec"), ("tasklet", "func")]))
         made.add_fields(ts, cpu, f"{name}_{draw(st.sampled_from(['entry', 'exit']))}", {field: draw(st.integers(0, 1))})
     return made.build()
+
+
+def test_losses_around_a_moment(step):
+    """Before and behind the one record of that time: nothing of the interval of no length is lost."""
+    made = made_with((1000, 0, "sys_enter", {"task": 5, "id": 3}), (0, 1, "lose", 1), (1000, 1, "sys_exit", {"task": 5, "id": 3}),
+                     (0, 1, "lose", 1), (1001, 1, "sys_enter", {"task": 5, "id": 3}))
+    with made.open() as trace:
+        assert rows(systemcalls.syscalls(trace), "count", "lost", "open") == [(1, 0, 1)]
+        check_syscalls(trace)
 
 
 @given(irq_programs(), st.sampled_from(["1", "100", "1 MB"]))
 def test_any_interrupts(data, size):
     with pytest.MonkeyPatch.context() as patch, ftbuf.open(data) as trace:
         patch.setattr(irqs, "STEP", size)
+        check_irqs(trace)
+
+
+def test_time_of_handlers_in_handlers(step):
+    """A softirq of 100 is interrupted for 20 (an interrupt of 5 within), and runs a tasklet of 10; another CPU does not matter."""
+    events = [
+        (100, 0, "softirq_entry", {"vec": 1}), (110, 0, "local_timer_entry", {"vector": 236}),
+        *pair("irq_handler", 115, 0, 5, irq=3, name="eth0"), (130, 0, "local_timer_exit", {"vector": 236}),
+        *pair("tasklet", 140, 0, 10, func=0x1000, tasklet=1), *pair("irq_handler", 160, 1, 30, irq=3, name="eth0"),
+        (200, 0, "softirq_exit", {"vec": 1})]
+    with made_with(*sorted(events, key=lambda event: event[0])).open() as trace:
+        found = {(kind, cpu): (time, own) for kind, cpu, time, own in rows(
+            irqs.irq_time(trace, by_cpu=True), "kind", "cpu", "time", "self")}
+        assert found == {("softirq", 0): (100, 70), ("local_timer", 0): (20, 15), ("irq", 0): (5, 5), ("irq", 1): (30, 30),
+                         ("tasklet", 0): (10, 10)}
         check_irqs(trace)
 
 

@@ -62,9 +62,9 @@ class CpuGaps:
 
 
 def united(starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Intervals that overlap or meet as one, in order of time."""
+    """Intervals that overlap as one, in order of time. Those that only meet have a record between them, and stay two."""
     order = np.argsort(starts, kind="stable")
     starts, upto = starts[order], np.maximum.accumulate(ends[order])
-    first = np.concatenate([[True], starts[1:] > upto[:-1]])
+    first = np.concatenate([[True], starts[1:] >= upto[:-1]])
     last = np.concatenate([first[1:], [True]])
     return starts[first], upto[last]

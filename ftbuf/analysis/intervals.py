@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -13,8 +13,11 @@ from .stats import PERCENTILES, Samples
 
 GroupOf = Callable[[np.ndarray, np.ndarray], np.ndarray]
 Edges = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]  # order, ts, key, kind, flag
-INTERVAL = np.dtype([("duration", np.int64), ("kind", np.int64), ("key", np.int32), ("flag", np.uint32)])  # ftb_interval
-UNDER_WAY = np.dtype([("since", np.int64), ("kind", np.int64), ("key", np.int32), ("is_open", np.uint32)])
+INTERVAL = np.dtype([("duration", np.int64), ("inside", np.int64), ("kind", np.int64), ("key", np.int32), ("flag", np.uint16),
+                     ("lane", np.uint16)])  # csrc/ftb_intervals.h ftb_interval
+UNDER_WAY = np.dtype([("since", np.int64), ("kind", np.int64), ("inside", np.int64), ("key", np.int32), ("is_open", np.uint32),
+                      ("below", np.uint32), ("above", np.uint32), ("lane", np.uint16), ("is_moved", np.uint16),
+                      ("", np.uint32)])
 
 
 def edges(order: np.ndarray, ts: np.ndarray, key: np.ndarray, kind: np.ndarray, flag: np.ndarray | None = None) -> Edges:
@@ -23,33 +26,22 @@ def edges(order: np.ndarray, ts: np.ndarray, key: np.ndarray, kind: np.ndarray, 
             None if flag is None else np.ascontiguousarray(flag, np.uint8))
 
 
-class Intervals:
-    """Measures intervals, step by step.
+class Lane:
+    """Intervals of one kind of beginnings and ends, added up in groups: ``group_of(kind, key)`` tells in which."""
 
-    Rows are beginnings and ends; of each key they alternate. A beginning has a ``kind``, a number that its end has, too.
-    ``group_of(kind, key)`` tells where an interval is counted.
-    """
-
-    def __init__(self, group_of: GroupOf, *, of_cpus: bool) -> None:
+    def __init__(self, group_of: GroupOf) -> None:
         self.group_of = group_of
         self.samples, self.counters = Samples(), Counters()
-        self._core = _core.Intervals(of_cpus)
 
-    def step(self, begins: Edges, ends: Edges, lost: Table) -> None:
-        """Rows of one step; ``lost`` as of ``Trace.steps``."""
-        whole, broken = (np.frombuffer(rows, INTERVAL)  # type: ignore[call-overload]
-                         for rows in self._core.step(begins, ends, gap_rows(lost)))
+    def add(self, whole: np.ndarray) -> None:
         groups = self.group_of(whole["kind"], whole["key"])
         self.samples.add(groups, whole["duration"])
         self.counters.add("flagged", groups[whole["flag"] != 0])
-        if len(broken):
-            self.counters.add("lost", self.group_of(broken["kind"], broken["key"]))
+        inside = np.flatnonzero(whole["inside"])
+        self.counters.add("inside", groups[inside], whole["inside"][inside])
 
-    def finish(self) -> None:
-        """Count what no row has ended."""
-        rows = np.frombuffer(self._core.finish(), UNDER_WAY)  # type: ignore[call-overload]
-        rows = rows[rows["is_open"] != 0]
-        self.counters.add("open", self.group_of(rows["kind"], rows["key"]))
+    def count(self, name: str, rows: np.ndarray) -> None:
+        self.counters.add(name, self.group_of(rows["kind"], rows["key"]))
 
     def columns(self, groups: int, percentiles: Sequence[float] = PERCENTILES) -> dict[str, np.ndarray]:
         """Of each group: count, time, mean, min, max, percentiles; lost, open."""
@@ -58,3 +50,42 @@ class Intervals:
         return {"count": samples.count, "time": samples.total, "mean": samples.mean, "min": samples.least,
                 "max": samples.max, **samples.percentiles(percentiles), "lost": self.counters.of("lost", groups),
                 "open": self.counters.of("open", groups)}
+
+    def own(self, groups: int) -> np.ndarray:
+        """Of each group the time without that of intervals of other lanes inside."""
+        found: np.ndarray = np.maximum(self.samples.total - self.counters.of("inside", groups), 0)
+        return found
+
+
+class Intervals:
+    """Measures intervals, step by step.
+
+    Rows are beginnings and ends; of each lane and key they alternate. A beginning has a ``kind``, a number that its end
+    has, too.
+    """
+
+    def __init__(self, lanes: Sequence[Lane], *, of_cpus: bool) -> None:
+        self.lanes = lanes
+        self._core = _core.Intervals(of_cpus)
+
+    def step(self, rows: Sequence[tuple[Edges, Edges]], lost: Table) -> None:
+        """Beginnings and ends of each lane in one step; ``lost`` as of ``Trace.steps``."""
+        whole, broken = (np.frombuffer(found, INTERVAL)  # type: ignore[call-overload]
+                         for found in self._core.step(rows, gap_rows(lost)))
+        for lane, own in self._by_lane(whole):
+            lane.add(own)
+        for lane, own in self._by_lane(broken):
+            lane.count("lost", own)
+
+    def finish(self) -> None:
+        """Count what no row has ended."""
+        rows = np.frombuffer(self._core.finish(), UNDER_WAY)  # type: ignore[call-overload]
+        for lane, own in self._by_lane(rows[rows["is_open"] != 0]):
+            lane.count("open", own)
+
+    def _by_lane(self, rows: np.ndarray) -> Iterator[tuple[Lane, np.ndarray]]:
+        if len(self.lanes) == 1:
+            yield self.lanes[0], rows
+            return
+        for number in np.unique(rows["lane"]).tolist():
+            yield self.lanes[number], rows[rows["lane"] == number]

@@ -15,7 +15,7 @@ from ..plan import ORDER
 from ..survey import encoded
 from ..table import Encoded, Table
 from ..trace import EventView, Trace
-from .intervals import Edges, Intervals, edges
+from .intervals import Edges, Intervals, Lane, edges
 from .sched import one_buffer
 from .spans import STEP
 from .stats import PERCENTILES, Keys
@@ -59,9 +59,10 @@ def irq_time(trace: Trace, *, by_cpu: bool = False, percentiles: Sequence[float]
     """How often interrupt handlers ran, and how long.
 
     From pairs of events: irq_handler_entry and _exit, softirq_entry and _exit, those of tasklets, ipi_entry and _exit, and
-    the irq_vectors of x86. Each kind is measured by itself, on its CPU: the time of a softirq has that of the interrupts
-    in the middle of it, and that of the tasklets that it runs. A handler is ``lost``, and not counted, where its end does not
-    follow (another beginning of its kind does), or records of its CPU were lost inside.
+    the irq_vectors of x86. Each kind is measured by itself, on its CPU: the ``time`` of a softirq has that of the interrupts
+    in the middle of it, and that of the tasklets that it runs. ``self`` is the time without that of handlers, of any kind,
+    that began and ended inside, so that it adds up to the time that CPUs spent in handlers. A handler is ``lost``, and not
+    counted, where its end does not follow (another beginning of its kind does), or records of its CPU were lost inside.
 
     Parameters
     ----------
@@ -74,8 +75,8 @@ def irq_time(trace: Trace, *, by_cpu: bool = False, percentiles: Sequence[float]
     -------
     Table
         kind ("irq", "softirq", "tasklet", "ipi", or the name of a vector: "local_timer"); id (number of the interrupt, the
-        softirq, the vector; address of a tasklet's function); name; with ``by_cpu`` cpu; count; time, mean, min, max and
-        percentiles in ns (or units of the clock); lost; open (had not ended by the end of the trace). By kind, the most
+        softirq, the vector; address of a tasklet's function); name; with ``by_cpu`` cpu; count; time, self, mean, min, max
+        and percentiles in ns (or units of the clock); lost; open (had not ended by the end of the trace). By kind, the most
         time first.
 
     Raises
@@ -91,10 +92,11 @@ def irq_time(trace: Trace, *, by_cpu: bool = False, percentiles: Sequence[float]
                                  "recording does not have")
     trace = one_buffer(trace, [f"{p.entry.system}:{p.entry.name}" for p in pairs])
     machines = [PairMachine(trace, pair, by_cpu) for pair in pairs]
+    intervals = Intervals([machine.handlers for machine in machines], of_cpus=True)
     columns = {view.key: pair.columns(view) for pair in pairs for view in (pair.entry, pair.exit)}
     for step, lost in trace.steps(list(columns), columns, step_size=STEP):
-        for machine in machines:
-            machine.step(step, lost)
+        intervals.step([machine.rows(step) for machine in machines], lost)
+    intervals.finish()
     return stacked([machine.result(percentiles) for machine in machines])
 
 
@@ -106,18 +108,18 @@ class PairMachine:
         self.numbers = Keys()
         self.groups = Keys()  # place of the number << 16 | CPU
         self.names: dict[int, dict[str, None]] = {}  # number -> names of its handlers
-        self.intervals = Intervals(self.group_of, of_cpus=True)
+        self.handlers = Lane(self.group_of)
 
     def group_of(self, number: np.ndarray, cpu: np.ndarray) -> np.ndarray:
         places = self.numbers.groups(number.astype(np.uint64)).astype(np.int64)
         return self.groups.groups(places << 16 | (cpu if self.by_cpu else 0))
 
-    def step(self, step: dict[str, Table], lost: Table) -> None:
+    def rows(self, step: dict[str, Table]) -> tuple[Edges, Edges]:
+        """Beginnings and ends."""
         entries, exits = step[self.pair.entry.key], step[self.pair.exit.key]
         if "name" in entries:
             self.note_names(entries)
-        if entries.num_rows or exits.num_rows or lost.num_rows:
-            self.intervals.step(self.edges(entries), self.edges(exits), lost)
+        return self.edges(entries), self.edges(exits)
 
     def edges(self, t: Table) -> Edges:
         return edges(t[ORDER], t["common_ts"], integers(t, "common_cpu", np.int32), integers(t, self.pair.number, np.int64, 0))
@@ -131,7 +133,6 @@ class PairMachine:
     # ---- results ----
 
     def result(self, percentiles: Sequence[float]) -> Table:
-        self.intervals.finish()
         groups = self.groups.values.astype(np.int64)
         kinds = groups >> 16
         columns: dict[str, Any] = {"kind": encoded([self.pair.kind] * len(groups)),
@@ -139,7 +140,9 @@ class PairMachine:
         columns["name"] = encoded([self.name(number) for number in columns["id"].tolist()])
         if self.by_cpu:
             columns["cpu"] = groups & 0xFFFF
-        made = table(columns | self.intervals.columns(len(groups), percentiles))
+        sums = self.handlers.columns(len(groups), percentiles)
+        first = {name: sums.pop(name) for name in ("count", "time")}
+        made = table(columns | first | {"self": self.handlers.own(len(groups))} | sums)
         return rows_of(made, np.lexsort((columns["id"], -made["time"])))
 
     def name(self, number: int) -> str:

@@ -13,7 +13,7 @@ from ..plan import ORDER
 from ..survey import encoded
 from ..table import Table
 from ..trace import Trace
-from .intervals import Edges, Intervals, edges
+from .intervals import Edges, Intervals, Lane, edges
 from .sched import FIRST_LOOK, occurs, one_buffer
 from .spans import STEP, TaskNames, merged
 from .stats import PERCENTILES, Keys
@@ -104,7 +104,8 @@ class SyscallMachine:
         self.numbers, self.tasks = Keys(), Keys()
         self.both = Keys()
         self.names = TaskNames()
-        self.intervals = Intervals(self.group_of, of_cpus=False)
+        self.calls = Lane(self.group_of)
+        self.intervals = Intervals([self.calls], of_cpus=False)
 
     def group_of(self, number: np.ndarray, pid: np.ndarray) -> np.ndarray:
         """The row that a call counts in."""
@@ -130,7 +131,7 @@ class SyscallMachine:
         columns = {key: [c for c in wanted if c == ORDER or c in trace[key].columns] for key in (*keys[0], *keys[1])}
         for step, lost in trace.steps(list(columns), columns, step_size=STEP):
             begins, ends = (in_order([rows_of_calls(step[key], number) for key in some]) for some in keys)
-            self.intervals.step(begins, ends, lost)
+            self.intervals.step([(begins, ends)], lost)
 
     # ---- results ----
 
@@ -144,8 +145,8 @@ class SyscallMachine:
         if self.by != "task":
             ids = self.numbers.values.astype(np.int64)[calls]
             columns |= {"id": ids, "name": encoded([names.get(number, "") for number in ids.tolist()])}
-        sums = self.intervals.columns(len(tasks), percentiles)
-        errors = {"errors": self.intervals.counters.of("flagged", len(tasks))}
+        sums = self.calls.columns(len(tasks), percentiles)
+        errors = {"errors": self.calls.counters.of("flagged", len(tasks))}
         made = table(columns | {"count": sums.pop("count")} | errors | sums)
         order = np.argsort(-made["time"], kind="stable")
         return rows_of(made, order[(made["count"] + made["lost"] + made["open"])[order] > 0])

@@ -100,7 +100,7 @@ def cpu_columns(_: str, clock: Clock) -> Shown:
 
 
 def sample_columns(clock: Clock) -> Shown:
-    return {"count": Column(), **durations(clock, "time", "mean", "min", "max"),
+    return {"count": Column(), **durations(clock, "time", "self", "mean", "min", "max"),
             **{name: Column(f"{name} {clock.unit}", clock.duration) for name in ("p50", "p99")}}
 
 
