@@ -13,6 +13,7 @@ from ..plan import ORDER
 from ..survey import encoded
 from ..table import Table
 from ..trace import Trace
+from .callnames import machine_calls
 from .intervals import Edges, Intervals, Lane, edges
 from .sched import FIRST_LOOK, occurs, one_buffer
 from .spans import STEP, TaskNames, merged
@@ -46,7 +47,9 @@ def syscalls(trace: Trace, *, by: str = "call", percentiles: Sequence[float] = P
     Returns
     -------
     Table
-        pid, comm of tasks; id, name of calls ("" where no event of the recording tells the name of the number); count;
+        pid, comm of tasks; id, name of calls (from events of single calls, where they were recorded, too; else by the
+        numbers of the machine, "" if that is not known. Programs of 32 bits on a kernel of 64 have numbers of their own,
+        and no record tells that a call is theirs: it has the name of the kernel's own call of that number); count;
         errors (returned -1 to -4095); time, mean, min, max and percentiles in ns (or units of the clock); lost; open (had
         not returned by the end of the trace). The most time first.
 
@@ -87,13 +90,13 @@ def are_named(trace: Trace) -> bool:
 
 
 def call_names(trace: Trace, named: dict[str, str]) -> dict[int, str]:
-    """Number -> name, as far as events of single calls tell."""
+    """Number -> name: as events of single calls tell, else as the machine's calls are numbered."""
     names: dict[int, str] = {}
     for event, name in named.items():
         for step in trace[event].iterate([NUMBER], step_size=FIRST_LOOK):
             names.setdefault(int(step[NUMBER][0]), name)
             break
-    return names
+    return machine_calls(trace) | names
 
 
 class SyscallMachine:
