@@ -25,6 +25,8 @@ CONTEXTS = {0: "irq", 1: "thread", 2: "user"}  # K:trace_osnoise.c timerlat cont
 # event -> what the noise is, its number, its name
 SOURCES = {"nmi_noise": ("nmi", "", ""), "irq_noise": ("irq", "vector", "desc"), "softirq_noise": ("softirq", "vector", ""),
            "thread_noise": ("thread", "pid", "comm"), "sample_threshold": ("any", "", "")}
+SAMPLE = "osnoise:sample_threshold"
+ENTRIES = 256  # of a histogram of rtla; longer ones count as "over"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,13 @@ class Noise:
         A row for each CPU: periods; runtime, noise in us; available (share of the time without noise), max_noise (of a
         period), max_single in us; hw, nmi, irq, softirq, thread: interferences.
     timerlat : Table
-        A row for each CPU and context ("irq", "thread", "user"): count, last, min, mean, max, percentiles, in ns.
+        A row for each CPU and context ("irq", "thread", "user"): count, last, min, mean, max, percentiles, in ns; total_us:
+        the sum of whole microseconds, which rtla averages.
+    samples : Table
+        Samples above the threshold (sample_threshold), with the columns of timerlat.
+    histogram : Table
+        tool ("timerlat", "osnoise": of samples), cpu, context ("" of osnoise), us (whole microseconds; 256: so many or
+        more), count.
     hwlat : Table
         A row for each CPU: samples, max_inner, max_outer in us; count (of latencies above the threshold), nmi_count,
         nmi_time in ns.
@@ -48,6 +56,8 @@ class Noise:
 
     osnoise: Table
     timerlat: Table
+    samples: Table
+    histogram: Table
     hwlat: Table
     sources: Table
 
@@ -76,17 +86,22 @@ def noise(trace: Trace, *, percentiles: Sequence[float] = PERCENTILES) -> Noise:
         raise EventNotFoundError("noise is told by the records of osnoise, timerlat and hwlat, which the recording does "
                                  "not have")
     trace = one_buffer(trace, events)
-    parts = OsnoisePart(), TimerlatPart(), HwlatPart()
+    parts = OsnoisePart(), LatencyPart("timerlat"), HwlatPart()
+    samples = LatencyPart("osnoise")
     sources = [SourcePart(name, symbols_of(trace[name])) for name in events if name.startswith("osnoise:")]
     by_event: dict[str, Any] = dict(zip((OSNOISE, TIMERLAT, HWLAT), parts, strict=True))
     by_event |= {part.event: part for part in sources}
     columns = {trace[name].key: [c for c in by_event[name].wanted if c in trace[name].columns] for name in events}
     for step in trace.iterate(list(columns), columns, step_size=STEP):
         for name in events:
-            if step[trace[name].key].num_rows:
-                by_event[name].add(step[trace[name].key])
+            rows = step[trace[name].key]
+            if rows.num_rows:
+                by_event[name].add(rows)
+                if name == SAMPLE:
+                    samples.add(rows)
     found = stacked([part.result(percentiles) for part in sources or [SourcePart("osnoise:nmi_noise", {})]])
-    return Noise(parts[0].result(), parts[1].result(percentiles), parts[2].result(),
+    return Noise(parts[0].result(), parts[1].result(percentiles), samples.result(percentiles),
+                 stacked([parts[1].histogram(), samples.histogram()]), parts[2].result(),
                  rows_of(found, np.argsort(-found["time"], kind="stable")))
 
 
@@ -122,24 +137,44 @@ class OsnoisePart:
         return rows_of(made, np.argsort(made["cpu"]))
 
 
-class TimerlatPart:
-    """Latencies of the timerlat tracer."""
+class LatencyPart:
+    """Latencies of the timerlat tracer, or samples of osnoise above the threshold: durations of a CPU and context."""
 
     wanted = ("common_cpu", "context", "timer_latency")
 
-    def __init__(self) -> None:
-        self.keys, self.samples = Keys(), Samples()  # cpu << 8 | context
+    def __init__(self, tool: str) -> None:
+        self.tool, self.field = tool, "timer_latency" if tool == "timerlat" else "duration"
+        self.keys, self.samples, self.counters = Keys(), Samples(), Counters()  # cpu << 8 | context
 
     def add(self, t: Table) -> None:
-        context = np.clip(column(t, "context"), 0, 255)
-        self.samples.add(self.keys.groups(column(t, "common_cpu") << 8 | context), column(t, "timer_latency"))
+        groups = self.keys.groups(column(t, "common_cpu") << 8 | np.clip(column(t, "context"), 0, 255))
+        latency = np.maximum(column(t, self.field), 0)
+        whole = latency // 1000
+        self.samples.add(groups, latency)
+        self.counters.add("us", groups, whole)
+        self.counters.add("cells", groups * np.int64(ENTRIES + 1) + np.minimum(whole, ENTRIES))
+
+    def headings(self) -> tuple[np.ndarray, list[str]]:
+        """CPU and context of each group."""
+        keys = self.keys.values.astype(np.int64)
+        names = [CONTEXTS.get(c, str(c)) for c in (keys & 255).tolist()]
+        return keys >> 8, names if self.tool == "timerlat" else [""] * len(keys)
 
     def result(self, percentiles: Sequence[float]) -> Table:
-        keys, samples = self.keys.values.astype(np.int64), self.samples
-        context = [CONTEXTS.get(c, str(c)) for c in (keys & 255).tolist()]
-        made = table({"cpu": keys >> 8, "context": encoded(context), "count": samples.count, "last": samples.last,
-                      "min": samples.least, "mean": samples.mean, "max": samples.max, **samples.percentiles(percentiles)})
-        return rows_of(made, np.argsort(keys))
+        (cpu, context), samples = self.headings(), self.samples
+        made = table({"cpu": cpu, "context": encoded(context), "count": samples.count, "last": samples.last,
+                      "min": samples.least, "mean": samples.mean, "max": samples.max, **samples.percentiles(percentiles),
+                      "total_us": self.counters.of("us", len(cpu))})
+        return rows_of(made, np.argsort(self.keys.values))
+
+    def histogram(self) -> Table:
+        cpu, context = self.headings()
+        counts = self.counters.of("cells", len(cpu) * (ENTRIES + 1))
+        cells = np.flatnonzero(counts)
+        groups, us = np.divmod(cells, ENTRIES + 1)
+        made = table({"tool": encoded([self.tool] * len(cells)), "cpu": cpu[groups],
+                      "context": encoded([context[i] for i in groups.tolist()]), "us": us, "count": counts[cells]})
+        return rows_of(made, np.lexsort((us, self.keys.values[groups])))
 
 
 class HwlatPart:
@@ -171,7 +206,7 @@ class SourcePart:
     def __init__(self, event: str, symbols: dict[int, str]) -> None:
         self.event, self.symbols = event, symbols
         self.kind, self.number, self.name = SOURCES[event.removeprefix("osnoise:")]
-        self.wanted = ("duration", *(name for name in (self.number, self.name) if name))
+        self.wanted = ("common_cpu", "duration", *(name for name in (self.number, self.name) if name))
         self.keys, self.samples = Keys(), Samples()
         self.labels: dict[tuple[int, str], int] = {}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from ..analysis.cpus import cpu_busy
@@ -15,7 +16,9 @@ from ..analysis.systemcalls import BY, syscalls
 from ..analysis.tasks import task_states
 from ..table import Table
 from ..trace import Trace
+from . import UsageError
 from .common import opened
+from .rtlatext import histogram_lines, osnoise_lines, timerlat_lines
 from .tables import (
     Clock,
     Column,
@@ -34,15 +37,17 @@ NAME = "tasks"
 HELP = "what tasks did with their time; --what: CPUs, interrupts, system calls, idle states, frequencies, noise"
 
 MOST = 40
+NS_CLOCK = Clock("us", microseconds, seconds)
 Shown = Mapping[str, Column]
 
 
 @dataclass(frozen=True, slots=True)
 class What:
-    """One of the things that the command shows: tables by title, and columns for the terminal."""
+    """One of the things that the command shows: tables by title, columns for the terminal, or a text of its own."""
 
     tables: Callable[[Trace, argparse.Namespace], dict[str, Table]]
     columns: Callable[[str, Clock], Shown]
+    text: Callable[[dict[str, Table], Trace, argparse.Namespace], Iterator[str]] | None = None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--what", choices=tuple(ALL), default="tasks", help="what to tell of (default: tasks)")
     parser.add_argument("--by-cpu", action="store_true", help="--what irqs: a row for each CPU")
     parser.add_argument("--by", choices=BY, default="call", help="--what syscalls: a row is a call (default), a task, or both")
+    parser.add_argument("--histogram", action="store_true", help="--what noise: histograms, as rtla's of timerlat and osnoise")
     parser.add_argument("--all", action="store_true", help=f"list all rows, not the first {MOST}")
     parser.add_argument("--json", action="store_true", help="one JSON object; times in ns, or in units of the clock")
     add_time_arguments(parser)
@@ -57,14 +63,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     what = ALL[options.what]
+    if options.histogram and options.what != "noise":
+        raise UsageError("--histogram is for --what noise")
     with opened(options.file) as (whole, said):
         trace = whole.window(*times(options, whole))
         tables = what.tables(trace, options)
         if options.json:
             print_json(tables)
+        elif what.text is not None:
+            print_lines(what.text(tables, trace, options))
         else:
-            print_lines(lines(tables, what, clock_of(trace), None if options.all else MOST))
+            print_lines(lines(tables, what, clock_of(trace), most(options)))
         return int(bool(said))
+
+
+def most(options: argparse.Namespace) -> int | None:
+    """How many rows to list."""
+    return None if options.all else MOST
 
 
 def lines(tables: Mapping[str, Table], what: What, clock: Clock, most: int | None) -> Iterator[str]:
@@ -118,23 +133,34 @@ def residency_columns(_: str, clock: Clock) -> Shown:
 
 
 def noise_columns(title: str, _: Clock) -> Shown:
-    """In the order of rtla's tables; these times are ns, or us, on any clock."""
-    clock = Clock("us", microseconds, seconds)
-    if title == "osnoise":
-        return {"cpu": Column("CPU"), "periods": Column("period"), "runtime": Column("runtime us"),
-                "noise": Column("noise us"), "available": Column("% CPU aval", five_decimals),
-                "max_noise": Column("max noise us"), "max_single": Column("max single us"),
-                **plain("hw", "nmi", "irq", "softirq", "thread")}
-    if title == "timerlat":
-        return {"cpu": Column("CPU"), "context": Column(), "count": Column(), **durations(clock, "last", "min", "mean", "max")}
+    """These times are ns, or us, on any clock."""
     if title == "hwlat":
         return {"cpu": Column("CPU"), "samples": Column(), "max_inner": Column("max inner us"),
                 "max_outer": Column("max outer us"), **plain("count", "nmi_count", "nmi_time")}
-    return {**plain("kind", "id", "name"), **sample_columns(clock)}
+    return {**plain("kind", "id", "name"), **sample_columns(NS_CLOCK)}
 
 
-def five_decimals(share: Any) -> str:
-    return "-" if share != share else f"{100 * share:.5f}"
+def noise_text(tables: dict[str, Table], trace: Trace, options: argparse.Namespace) -> Iterator[str]:
+    """What rtla has a layout for in that layout, the rest as tables."""
+    ns = elapsed(trace)
+    if options.histogram:
+        parts = [histogram_lines(tables[sums], tables["histogram"], tool, ns)
+                 for tool, sums in (("timerlat", "timerlat"), ("osnoise", "samples")) if tables[sums].num_rows]
+    else:
+        parts = [text(tables[title], ns) for title, text in (("osnoise", osnoise_lines), ("timerlat", timerlat_lines))
+                 if tables[title].num_rows]
+        rest = {title: tables[title] for title in ("hwlat", "sources") if tables[title].num_rows}
+        parts += [chain([f"{title}:"], lines({title: found}, ALL["noise"], NS_CLOCK, most(options)))
+                  for title, found in rest.items()]
+    yield from (line for i, part in enumerate(parts) for line in ([""] * (i > 0) + list(part)))
+    if not parts:
+        yield "none: nothing was measured" + (", of which there are histograms" if options.histogram else "")
+
+
+def elapsed(trace: Trace) -> int:
+    """Time from the first to the last record; 0 where the clock does not count ns."""
+    start, end = trace.start, trace.end
+    return 0 if start is None or end is None or trace.info["clock_unit"] != "ns" else end - start
 
 
 def state_text(state: Any) -> str:
@@ -146,7 +172,7 @@ def state_text(state: Any) -> str:
 
 def noise_tables(trace: Trace, _: argparse.Namespace) -> dict[str, Table]:
     found = noise(trace)
-    return {"osnoise": found.osnoise, "timerlat": found.timerlat, "hwlat": found.hwlat, "sources": found.sources}
+    return {name: getattr(found, name) for name in ("osnoise", "timerlat", "samples", "histogram", "hwlat", "sources")}
 
 
 ALL = {
@@ -156,5 +182,5 @@ ALL = {
     "syscalls": What(lambda trace, options: {"syscalls": syscalls(trace, by=options.by)}, syscall_columns),
     "idle": What(lambda trace, _: {"idle": idle_residency(trace)}, residency_columns),
     "frequency": What(lambda trace, _: {"frequency": frequency_residency(trace)}, residency_columns),
-    "noise": What(noise_tables, noise_columns),
+    "noise": What(noise_tables, noise_columns, noise_text),
 }
