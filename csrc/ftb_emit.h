@@ -5,12 +5,23 @@
 #include "ftb_expr.h"
 #include "ftb_inline.h"
 
+#if defined(__SSE2__) && defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
 #define FTB_REGEX_CLASSES 8 /* offset of the classes in an automaton */
 
 typedef struct ftb_mem {
     const uint8_t *data;
     uint32_t size;
 } ftb_mem;
+
+/* What an operation takes from the stacks of integers and of mems, and what it puts there. */
+typedef struct ftb_effect {
+    uint8_t ipop, ipush, mpop, mpush;
+} ftb_effect;
+
+extern const ftb_effect ftb_effects[FTB_X_COUNT];
 
 /* What the emitting operations need. */
 typedef struct ftb_vm {
@@ -82,31 +93,98 @@ FTB_ALWAYS_INLINE void ftb_put_char(ftb_text *text, char c)
 
 #define FTB_PUTS(text, literal) ftb_put(text, literal, sizeof(literal) - 1)
 
-extern const char ftb_digit_pairs[]; /* 00 to 99 */
-extern const uint64_t ftb_powers_of_ten[20];
-
-/* How many decimal digits a value has. */
-FTB_ALWAYS_INLINE unsigned ftb_decimal_size(uint64_t value)
+/* Eight characters of a word whose first one is its lowest byte. */
+FTB_ALWAYS_INLINE void ftb_store_eight(char *p, uint64_t word)
 {
-    unsigned about = (unsigned)(64 - __builtin_clzll(value | 1)) * 1233 >> 12; /* log10(2) is 1233 / 4096; one too few at the most */
-    return about + (value >= ftb_powers_of_ten[about]) + (value == 0);
+    word = FTB_HOST_BIG ? __builtin_bswap64(word) : word;
+    memcpy(p, &word, 8);
 }
 
-/* Digits of a value, ending just before `end`; returns the first. */
-FTB_ALWAYS_INLINE char *ftb_decimal_before(char *end, uint64_t value)
+/* The decimal digits, a byte each, of a value below 10^8: halves, quarters and eighths of the word are split at once. */
+FTB_ALWAYS_INLINE uint64_t ftb_eight_digits(uint32_t value)
 {
-    while (value >= 100) {
-        end -= 2;
-        memcpy(end, ftb_digit_pairs + 2 * (value % 100), 2);
-        value /= 100;
-    }
-    if (value >= 10) {
-        end -= 2;
-        memcpy(end, ftb_digit_pairs + 2 * value, 2);
+    uint64_t x = value / 10000 | (uint64_t)(value % 10000) << 32;
+    uint64_t hundreds = (x * 10486 >> 20) & UINT64_C(0x0000007f0000007f);
+    x = hundreds | (x - 100 * hundreds) << 16;
+    uint64_t tens = (x * 103 >> 10) & UINT64_C(0x000f000f000f000f);
+    return tens | (x - 10 * tens) << 8;
+}
+
+#define FTB_ASCII_ZEROS UINT64_C(0x3030303030303030)
+#define FTB_EIGHT_DIGITS 100000000u
+#define FTB_NUMBER_ROOM 32 /* bytes that a number's digits may touch */
+
+/* ---- digits at p, where FTB_NUMBER_ROOM bytes are free: these return where the digits end */
+
+FTB_ALWAYS_INLINE char *ftb_decimal_below(char *p, uint32_t value)
+{
+    uint64_t digits = ftb_eight_digits(value);
+    unsigned skipped = (unsigned)__builtin_ctzll(digits | UINT64_C(1) << 56) & ~7u; /* the last digit always counts */
+    ftb_store_eight(p, (digits + FTB_ASCII_ZEROS) >> skipped);
+    return p + 8 - skipped / 8;
+}
+
+FTB_ALWAYS_INLINE char *ftb_decimal(char *p, uint64_t value)
+{
+    if (value < FTB_EIGHT_DIGITS)
+        return ftb_decimal_below(p, (uint32_t)value);
+    uint64_t high = value / FTB_EIGHT_DIGITS;
+    if (high < FTB_EIGHT_DIGITS) {
+        p = ftb_decimal_below(p, (uint32_t)high);
     } else {
-        *--end = (char)('0' + value);
+        p = ftb_decimal_below(p, (uint32_t)(high / FTB_EIGHT_DIGITS));
+        ftb_store_eight(p, ftb_eight_digits((uint32_t)(high % FTB_EIGHT_DIGITS)) + FTB_ASCII_ZEROS);
+        p += 8;
     }
-    return end;
+    ftb_store_eight(p, ftb_eight_digits((uint32_t)(value % FTB_EIGHT_DIGITS)) + FTB_ASCII_ZEROS);
+    return p + 8;
+}
+
+FTB_ALWAYS_INLINE char *ftb_signed(char *p, int64_t value)
+{
+    *p = '-';
+    return ftb_decimal(p + (value < 0), value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+}
+
+/* All sixteen hexadecimal digits of a value: its nibbles, each in a byte of its own, become characters all at once. */
+#if defined(__SSE2__) && defined(__x86_64__)
+FTB_ALWAYS_INLINE void ftb_sixteen_hex(char *p, uint64_t value, bool upper)
+{
+    const __m128i nibble = _mm_set1_epi8(15);
+    __m128i bytes = _mm_cvtsi64_si128((int64_t)__builtin_bswap64(value));
+    __m128i digits = _mm_unpacklo_epi8(_mm_and_si128(_mm_srli_epi16(bytes, 4), nibble), _mm_and_si128(bytes, nibble));
+    __m128i is_letter = _mm_cmpgt_epi8(digits, _mm_set1_epi8(9));
+    __m128i letters = _mm_and_si128(is_letter, _mm_set1_epi8((upper ? 'A' : 'a') - '0' - 10));
+    _mm_storeu_si128((__m128i *)(void *)p, _mm_add_epi8(_mm_add_epi8(digits, _mm_set1_epi8('0')), letters));
+}
+#else
+FTB_ALWAYS_INLINE uint64_t ftb_eight_hex(uint32_t value, bool upper)
+{
+    uint64_t x = __builtin_bswap32(value);
+    x = (x & 0xffff0000) << 16 | (x & 0xffff);
+    x = (x << 8 | x) & UINT64_C(0x00ff00ff00ff00ff);
+    x = (x << 8 | x >> 4) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+    uint64_t is_letter = (x + UINT64_C(0x0606060606060606)) >> 4 & UINT64_C(0x0101010101010101);
+    return x + FTB_ASCII_ZEROS + is_letter * ((upper ? 'A' : 'a') - '0' - 10u);
+}
+
+FTB_ALWAYS_INLINE void ftb_sixteen_hex(char *p, uint64_t value, bool upper)
+{
+    ftb_store_eight(p, ftb_eight_hex((uint32_t)(value >> 32), upper));
+    ftb_store_eight(p + 8, ftb_eight_hex((uint32_t)value, upper));
+}
+#endif
+
+/* n of its last digits, at the most 16. */
+FTB_ALWAYS_INLINE char *ftb_hex_digits(char *p, uint64_t value, unsigned n, bool upper)
+{
+    ftb_sixteen_hex(p, value << ((64 - 4 * n) & 63), upper);
+    return p + n;
+}
+
+FTB_ALWAYS_INLINE char *ftb_hex(char *p, uint64_t value)
+{
+    return ftb_hex_digits(p, value, (unsigned)(67 - __builtin_clzll(value | 1)) / 4, false);
 }
 
 void ftb_fill(ftb_text *text, char c, size_t n);

@@ -250,29 +250,42 @@ static void emit_string(const ftb_vm *vm, const ftb_insn *op, ftb_mem mem, int64
     ftb_put_padded(vm->out, (const char *)mem.data, n, width > FTB_WIDTH_MAX ? FTB_WIDTH_MAX : (int)width, left);
 }
 
+/* Whether a spec is of decimal or hexadecimal digits and nothing else; a sign is for decimal ones. */
+static bool is_plain(unsigned size, uint64_t spec)
+{
+    uint64_t plain = FTB_SPEC_OF_INT(spec) & ~((uint64_t)FTB_SPEC_KERNEL << 32);
+    return plain == (uint64_t)10 << 40 || (plain == (uint64_t)16 << 40 && !(size & FTB_SIZE_SIGNED));
+}
+
+FTB_ALWAYS_INLINE char *plain_integer(char *p, unsigned size, unsigned base, int64_t value)
+{
+    if (base == 16)
+        return ftb_hex(p, (uint64_t)value);
+    return size & FTB_SIZE_SIGNED ? ftb_signed(p, value) : ftb_decimal(p, (uint64_t)value);
+}
+
 /* A value as an integer of a size; the spec's own size is not looked at. */
 static void emit_integer(const ftb_vm *vm, unsigned size, uint64_t spec, int64_t value)
 {
-    uint64_t plain = FTB_SPEC_OF_INT(spec) & ~((uint64_t)FTB_SPEC_KERNEL << 32);
-    value = ftb_extend((uint64_t)value, size);
-    if (plain == (uint64_t)10 << 40) {
-        if (size & FTB_SIZE_SIGNED)
-            ftb_put_signed(vm->out, value);
-        else
-            ftb_put_decimal(vm->out, (uint64_t)value);
-    } else if (plain == (uint64_t)16 << 40 && !(size & FTB_SIZE_SIGNED)) {
-        ftb_put_hex(vm->out, (uint64_t)value, 1, false);
+    if (is_plain(size, spec)) {
+        char *p = ftb_room(vm->out, FTB_NUMBER_ROOM);
+        if (FTB_LIKELY(p != NULL))
+            vm->out->len += (size_t)(plain_integer(p, size, FTB_SPEC_BASE(spec), ftb_extend((uint64_t)value, size)) - p);
     } else {
-        ftb_put_number(vm->out, spec, value, size & FTB_SIZE_SIGNED, FTB_SPEC_WIDTH(spec), FTB_SPEC_PRECISION(spec));
+        ftb_put_number(vm->out, spec, ftb_extend((uint64_t)value, size), size & FTB_SIZE_SIGNED, FTB_SPEC_WIDTH(spec),
+                       FTB_SPEC_PRECISION(spec));
     }
 }
 
-FTB_ALWAYS_INLINE int load_field(const ftb_vm *vm, const ftb_insn *op, int64_t *value)
+FTB_ALWAYS_INLINE int load_field(const ftb_vm *vm, uint32_t offset, unsigned size, int64_t *value)
 {
-    unsigned bytes = op->size & ~(unsigned)FTB_SIZE_SIGNED;
-    if (FTB_UNLIKELY(bytes > vm->size || op->arg > vm->size - bytes))
+    unsigned bytes = size & ~(unsigned)FTB_SIZE_SIGNED;
+    if (FTB_UNLIKELY(bytes > vm->size || offset > vm->size - bytes))
         return FTB_RECORD_SHORT;
-    *value = ftb_extend(ftb_load(vm->record + op->arg, bytes, vm->program->big_endian), op->size);
+    if (bytes == 8)
+        *value = (int64_t)ftb_load64(vm->record + offset, vm->program->big_endian);
+    else
+        *value = ftb_extend(ftb_load(vm->record + offset, bytes, vm->program->big_endian), size);
     return FTB_OK;
 }
 
@@ -309,6 +322,15 @@ static int emit_printk(const ftb_vm *vm, ftb_mem arguments, uint64_t format)
     return inner.program->result ? FTB_BAD_PLAN : ftb_run(&inner, NULL);
 }
 
+static int emit_field(const ftb_vm *vm, const ftb_insn *op)
+{
+    int64_t value;
+    int status = load_field(vm, op->arg, op->size, &value);
+    if (status == FTB_OK)
+        emit_integer(vm, FTB_SPEC_SIZE(op->imm), op->imm, value);
+    return status;
+}
+
 /* Operations that write text; `ints` and `mem` are their operands. */
 static int emit(const ftb_vm *vm, const ftb_insn *op, const int64_t *ints, ftb_mem mem)
 {
@@ -317,6 +339,8 @@ static int emit(const ftb_vm *vm, const ftb_insn *op, const int64_t *ints, ftb_m
         ftb_pad_since(vm->out, (size_t)ints[0], bounded(ints[1] < 0 ? -ints[1] : ints[1]), bounded(ints[2]),
                       FTB_SPEC_FLAGS(op->imm) & FTB_SPEC_LEFT || ints[1] < 0);
         break;
+    case FTB_X_INT: emit_integer(vm, op->size, op->imm, ints[0]); break;
+    case FTB_X_FINT: return emit_field(vm, op);
     case FTB_X_INTX: emit_integer_x(vm, op, ints); break;
     case FTB_X_CHAR: {
         char c = (char)ints[0];
@@ -344,9 +368,6 @@ static int emit(const ftb_vm *vm, const ftb_insn *op, const int64_t *ints, ftb_m
     case FTB_X_OPAQUE: ftb_emit_opaque(vm, op, mem); break;
     case FTB_X_CDB: ftb_emit_cdb(vm, mem, ints[0]); break;
     case FTB_X_STACK: ftb_emit_stack(vm, op, mem, ints[0]); break;
-    case FTB_X_CHOMP:
-        vm->out->len -= vm->out->len > vm->begin && vm->out->data[vm->out->len - 1] == '\n';
-        break;
     case FTB_X_CALLS: ftb_emit_calls(vm, (uint64_t)ints[0], (uint64_t)ints[1]); break;
     case FTB_X_BPRINT: return emit_printk(vm, mem, (uint64_t)ints[0]);
     default: break;
@@ -354,27 +375,43 @@ static int emit(const ftb_vm *vm, const ftb_insn *op, const int64_t *ints, ftb_m
     return FTB_OK;
 }
 
-/* Integers that emitting operations pop; those not listed pop one. */
-static unsigned emit_pops(unsigned code)
+/* Room for n more bytes behind p, or NULL. */
+static char *more_room(ftb_text *out, char *p, size_t n)
 {
-    switch (code) {
-    case FTB_X_STR: case FTB_X_MAC: case FTB_X_IP4: case FTB_X_IP6: case FTB_X_SOCKADDR: case FTB_X_UUID:
-    case FTB_X_FOURCC: case FTB_X_ESCAPED: case FTB_X_OPAQUE: case FTB_X_CHOMP: return 0;
-    case FTB_X_STRX: case FTB_X_ARRAY: case FTB_X_CALLS: return 2;
-    case FTB_X_PAD: case FTB_X_INTX: return 3;
-    case FTB_X_HEXDUMP: return 5;
-    default: return 1;
-    }
+    out->len = (size_t)(p - out->data);
+    return ftb_room(out, n);
 }
 
-static bool emit_pops_mem(unsigned code)
+FTB_ALWAYS_INLINE char *put_text(char *p, const ftb_program *program, const ftb_insn *op)
 {
-    switch (code) {
-    case FTB_X_PAD: case FTB_X_INTX: case FTB_X_CHAR: case FTB_X_PSTR: case FTB_X_PTR: case FTB_X_SYM: case FTB_X_FLAGS:
-    case FTB_X_SYMBOLIC: case FTB_X_CHOMP: case FTB_X_CALLS: return false;
-    default: return true;
-    }
+    memcpy(p, program->pool + op->arg, FTB_SLACK);
+    if (FTB_UNLIKELY(op->imm > FTB_SLACK))
+        memcpy(p, program->pool + op->arg, op->imm);
+    return p + op->imm;
 }
+
+/* A text and a field. */
+FTB_ALWAYS_INLINE int put_labelled(char **p, const ftb_vm *vm, const ftb_insn *op)
+{
+    int64_t value;
+    unsigned size = FTB_SPEC_SIZE(op->imm);
+    int status = load_field(vm, FTB_TFINT_FIELD(op->imm), op->size, &value);
+    if (FTB_UNLIKELY(status != FTB_OK))
+        return status;
+    memcpy(*p, vm->program->pool + op->arg, FTB_SLACK);
+    if (size != op->size)
+        value = ftb_extend((uint64_t)value, size);
+    *p = plain_integer(*p + FTB_TFINT_TEXT(op->imm), size, FTB_SPEC_BASE(op->imm), value);
+    return FTB_OK;
+}
+
+/* ftb_run keeps in p where the text ends, as far as `end`, and tells out only where others write: here is room for n bytes. */
+#define ROOM(n)                                               \
+    if (FTB_UNLIKELY((size_t)(end - p) < (n))) {              \
+        if ((p = more_room(out, p, (n))) == NULL)             \
+            return FTB_NO_MEMORY;                             \
+        end = out->data + out->cap;                           \
+    }
 
 int ftb_run(ftb_vm *vm, int64_t *value)
 {
@@ -384,17 +421,27 @@ int ftb_run(ftb_vm *vm, int64_t *value)
     ftb_mem *mem = mems;  /* one past the last mem */
     int status;
     const ftb_insn *ops = vm->program->ops;
+    ftb_text *out = vm->out;
+    char *p = NULL, *end = NULL; /* of what can be written */
     if (vm->program->has_locals)
         memset(locals, 0, sizeof locals);
+    if (vm->program->emits) {
+        p = ftb_room(out, FTB_SLACK);
+        if (p == NULL)
+            return FTB_NO_MEMORY;
+        end = out->data + out->cap;
+    }
     for (const ftb_insn *op = ops;; op++) {
         switch (op->code) {
         case FTB_X_END:
             if (value != NULL)
                 *value = top[-1];
+            if (p != NULL)
+                out->len = (size_t)(p - out->data);
             return FTB_OK;
         case FTB_X_PUSH: *top++ = (int64_t)op->imm; break;
         case FTB_X_FIELD:
-            if (FTB_UNLIKELY((status = load_field(vm, op, top)) != FTB_OK))
+            if (FTB_UNLIKELY((status = load_field(vm, op->arg, op->size, top)) != FTB_OK))
                 return status;
             top++;
             break;
@@ -460,21 +507,25 @@ int ftb_run(ftb_vm *vm, int64_t *value)
             mem--;
             *top++ = test_mem(vm, op, *mem);
             break;
-        case FTB_X_TEXT: ftb_put(vm->out, (const char *)vm->program->pool + op->arg, op->imm); break;
-        case FTB_X_MARK: *top++ = (int64_t)vm->out->len; break;
-        case FTB_X_INT: emit_integer(vm, op->size, op->imm, *--top); break;
-        case FTB_X_FINT: {
-            int64_t field;
-            if (FTB_UNLIKELY((status = load_field(vm, op, &field)) != FTB_OK))
-                return status;
-            emit_integer(vm, FTB_SPEC_SIZE(op->imm), op->imm, field);
+        case FTB_X_TEXT:
+            ROOM(op->imm + FTB_SLACK)
+            p = put_text(p, vm->program, op);
             break;
-        }
-        default:
-            top -= emit_pops(op->code);
-            mem -= emit_pops_mem(op->code);
-            if ((status = emit(vm, op, top, emit_pops_mem(op->code) ? *mem : (ftb_mem){NULL, 0})) != FTB_OK)
+        case FTB_X_TFINT:
+            ROOM(FTB_SLACK + FTB_NUMBER_ROOM)
+            if (FTB_UNLIKELY((status = put_labelled(&p, vm, op)) != FTB_OK))
                 return status;
+            break;
+        case FTB_X_CHOMP: p -= p > out->data + vm->begin && p[-1] == '\n'; break;
+        case FTB_X_MARK: *top++ = (int64_t)(p - out->data); break;
+        default:
+            top -= ftb_effects[op->code].ipop;
+            mem -= ftb_effects[op->code].mpop;
+            out->len = (size_t)(p - out->data);
+            if ((status = emit(vm, op, top, ftb_effects[op->code].mpop ? *mem : (ftb_mem){NULL, 0})) != FTB_OK)
+                return status;
+            p = out->data + out->len;
+            end = out->data + out->cap;
             break;
         }
     }

@@ -66,7 +66,8 @@
     X(MASK, 0, 1, 1, 0)    /* arg, imm: bits in the pool; size: enum ftb_mask */                                              \
     X(REGEX, 0, 1, 1, 0)   /* arg, imm: automaton in the pool, see ftbuf/regex.py */                                          \
     X(IN, 1, 1, 0, 0)      /* arg: ascending ranges in the pool, u64 first, u64 last; imm: how many */                        \
-    X(TEXT, 0, 0, 0, 0)    /* arg, imm: text in the pool */                                                                   \
+    X(TEXT, 0, 0, 0, 0)    /* arg, imm: text in the pool, which goes on for FTB_SLACK bytes at least */                       \
+    X(TFINT, 0, 0, 0, 0)   /* TEXT and a FINT without a width: arg: text, size, imm: FTB_TFINT_FIELD */                        \
     X(MARK, 0, 1, 0, 0)    /* length of the text so far */                                                                    \
     X(PAD, 3, 0, 0, 0)     /* mark, width, precision: cut and pad what was written since; imm spec */                         \
     X(INT, 1, 0, 0, 0)     /* imm spec, size */                                                                               \
@@ -128,6 +129,9 @@ enum ftb_stack_form { FTB_STACK_KERNEL, FTB_STACK_TRACE_CMD, FTB_STACK_USER, FTB
 #define FTB_SPEC_FLAGS(s) ((unsigned)(((s) >> 32) & 0xff))
 #define FTB_SPEC_BASE(s) ((unsigned)(((s) >> 40) & 0xff))
 #define FTB_SPEC_SIZE(s) ((unsigned)(((s) >> 48) & 0xff)) /* of FINT: what the field is printed as */
+/* imm of TFINT: base and size of a spec; where the field stands, and how long the text is: FTB_SLACK at the most. */
+#define FTB_TFINT_FIELD(s) ((uint32_t)((s) & 0xffff))
+#define FTB_TFINT_TEXT(s) ((uint32_t)(((s) >> 16) & 0xff))
 #define FTB_SPEC_OF_INT(s) ((s) & UINT64_C(0xffffffffffff))
 enum ftb_spec_flags {
     FTB_SPEC_LEFT = 1,
@@ -140,6 +144,7 @@ enum ftb_spec_flags {
 };
 
 #define FTB_SIZE_SIGNED 0x80 /* in ftb_insn.size, over 1, 2, 4 or 8 */
+#define FTB_SLACK 32 /* bytes that can be read behind every text: short ones are copied as one block of this size */
 #define FTB_INT_STACK 64
 #define FTB_MEM_STACK 8
 #define FTB_LOCALS 16
@@ -212,20 +217,19 @@ typedef struct ftb_printk {
     uint32_t count;
 } ftb_printk;
 
-#define FTB_SYMBOL_CACHE_BITS 13
+#define FTB_NO_SYMBOL UINT32_MAX
+#define FTB_SYMBOL_CACHE_BITS 14
 #define FTB_SYMBOL_CACHE (1 << FTB_SYMBOL_CACHE_BITS) /* entries */
 
 /* What was looked up lately. Caller-owned, one per thread and symbol table; ftb_symbol_cache_reset before first use. */
 typedef struct ftb_symbol_cache {
-    struct ftb_symbol_hit {
+    struct ftb_symbol_hit { /* small, so that many stay in the processor's first caches */
         uint64_t address;
-        const char *name; /* NULL: no symbol covers the address */
-        const char *module;
-        uint64_t start;
-        uint64_t size;
+        uint64_t start; /* of the symbol that covers the address */
+        uint32_t name;  /* offset in the symbols' texts; FTB_NO_SYMBOL: none covers it */
         uint32_t name_size;
-        uint32_t module_size;
         uint32_t name_hash;
+        uint32_t row; /* in the table */
     } hits[FTB_SYMBOL_CACHE];
 } ftb_symbol_cache;
 
@@ -281,7 +285,7 @@ int ftb_render_body(const ftb_program *program, const ftb_text_context *context,
 int ftb_eval(const ftb_program *program, const ftb_text_context *context, const uint8_t *payload, size_t size, int64_t *value);
 
 void ftb_symbol_cache_reset(ftb_symbol_cache *cache);
-/* The symbol that covers an address; name is NULL in the hit when none does. */
+/* The symbol that covers an address. */
 const struct ftb_symbol_hit *ftb_symbol_find(const ftb_text_context *context, uint64_t address, struct ftb_symbol_hit *scratch);
 
 #endif

@@ -11,13 +11,11 @@ typedef struct {
     const ftb_line_plan *plan;
     ftb_line_state *state;
     ftb_text_context *context;
-    const uint8_t *data;
-    uint32_t len;
+    const ftb_stream *streams;
     uint32_t slot;
-    uint32_t buffer;
     uint32_t stream;
     const ftb_program *body;
-    const uint8_t *body_data; /* what the body is about: the record, or the return of a call */
+    const uint8_t *body_data; /* what the body is about: a record, or the return of a call */
     uint32_t body_len;
     int32_t pid;
     uint64_t ts;
@@ -39,12 +37,12 @@ static ftb_piece comm_of(const ftb_line_plan *plan, int32_t pid)
 
 /* ---- columns: each writes at p, where plan->room bytes are free, and returns where it ended ---- */
 
-/* Texts have FTB_LINE_SLACK bytes behind them: a short piece is copied as one block. */
+/* Texts have FTB_SLACK bytes behind them: a short piece is copied as one block. */
 FTB_ALWAYS_INLINE char *copy(char *p, const char *s, size_t n)
 {
-    memcpy(p, s, FTB_LINE_SLACK);
-    if (FTB_UNLIKELY(n > FTB_LINE_SLACK))
-        memcpy(p + FTB_LINE_SLACK, s + FTB_LINE_SLACK, n - FTB_LINE_SLACK);
+    memcpy(p, s, FTB_SLACK);
+    if (FTB_UNLIKELY(n > FTB_SLACK))
+        memcpy(p + FTB_SLACK, s + FTB_SLACK, n - FTB_SLACK);
     return p + n;
 }
 
@@ -62,27 +60,32 @@ FTB_ALWAYS_INLINE char *copy_piece(char *p, const ftb_line_plan *plan, ftb_piece
 
 #define DIGITS 20
 
-/* A number that is filled on the left up to a width. */
-FTB_ALWAYS_INLINE char *put_right(char *p, uint64_t value, size_t width, char fill)
+/* How many decimal digits a value has. */
+static size_t decimal_size(uint64_t value)
 {
-    size_t n = ftb_decimal_size(value);
-    for (; n < width; width--)
+    char digits[FTB_NUMBER_ROOM];
+    return (size_t)(ftb_decimal(digits, value) - digits);
+}
+
+/* A number that is filled on the left up to a width. */
+static char *put_right(char *p, uint64_t value, size_t width, char fill)
+{
+    for (size_t n = decimal_size(value); n < width; width--)
         *p++ = fill;
-    ftb_decimal_before(p + n, value);
-    return p + n;
+    return ftb_decimal(p, value);
 }
 
 /* A number that is filled with blanks on the right. */
-FTB_ALWAYS_INLINE char *put_left(char *p, uint64_t value, size_t width)
+static char *put_left(char *p, uint64_t value, size_t width)
 {
-    size_t n = ftb_decimal_size(value);
-    ftb_decimal_before(p + n, value);
-    return n < width ? blanks(p + n, width - n) : p + n;
+    char *end = ftb_decimal(p, value);
+    size_t n = (size_t)(end - p);
+    return n < width ? blanks(end, width - n) : end;
 }
 
 static uint64_t rounded_us(uint64_t ns)
 {
-    return ns / 1000 + (ns % 1000 >= 500);
+    return (ns + 500) / 1000; /* times are below 2^63 */
 }
 
 FTB_ALWAYS_INLINE char *put_seconds(char *p, uint64_t value, uint64_t per_second, size_t decimals, size_t width)
@@ -92,18 +95,11 @@ FTB_ALWAYS_INLINE char *put_seconds(char *p, uint64_t value, uint64_t per_second
     return put_right(p, value % per_second, decimals, '0');
 }
 
-FTB_ALWAYS_INLINE char *put_pair(char *p, uint32_t value)
-{
-    memcpy(p, ftb_digit_pairs + 2 * value, 2);
-    return p + 2;
-}
-
-/* Six digits. */
+/* Six digits of a value below 10^6. */
 FTB_ALWAYS_INLINE char *put_six(char *p, uint32_t value)
 {
-    p = put_pair(p, value / 10000);
-    p = put_pair(p, value / 100 % 100);
-    return put_pair(p, value % 100);
+    ftb_store_eight(p, (ftb_eight_digits(value) + FTB_ASCII_ZEROS) >> 16);
+    return p + 6;
 }
 
 /* The seconds of a time and a dot: those of the line before, mostly. A plan has one column of them. */
@@ -121,6 +117,17 @@ static char *put_whole(char *p, ftb_line_state *state, uint64_t second, size_t w
         state->second = second;
     }
     return copy(p, state->seconds, state->seconds_size);
+}
+
+/* Seconds and microseconds; no division where the second is that of the line before. */
+FTB_ALWAYS_INLINE char *put_time_us(char *p, ftb_line_state *state, uint64_t us, size_t width)
+{
+    uint64_t rest = us - state->second * US_PER_S, second = state->second;
+    if (FTB_UNLIKELY(rest >= US_PER_S)) {
+        second = us / US_PER_S;
+        rest = us - second * US_PER_S;
+    }
+    return put_six(put_whole(p, state, second, width), (uint32_t)rest);
 }
 
 static char *put_difference(char *p, const line *l, int64_t difference, size_t width)
@@ -157,23 +164,10 @@ static char *put_comm(char *p, const line *l, const ftb_line_column *c)
     return copy(p, l->context->comm, n);
 }
 
-static char *put_event_name(char *p, const line *l, size_t width)
-{
-    ftb_piece name = l->plan->names[l->slot];
-    p = copy_piece(p, l->plan, name);
-    *p++ = ':';
-    *p++ = ' ';
-    return name.size < width ? blanks(p, width - name.size) : p;
-}
-
 static char *put_time(char *p, const line *l, const ftb_line_column *c)
 {
     uint64_t since = l->ts - (uint64_t)l->plan->start, previous = (uint64_t)l->state->previous;
     switch (c->op) {
-    case FTB_LINE_TIME_US: {
-        uint64_t us = rounded_us(l->ts), second = us / US_PER_S;
-        return put_six(put_whole(p, l->state, second, c->width), (uint32_t)(us - second * US_PER_S));
-    }
     case FTB_LINE_TIME_NS: {
         uint64_t second = l->ts / NS_PER_S;
         return put_right(put_whole(p, l->state, second, c->width), l->ts - second * NS_PER_S, 9, '0');
@@ -195,6 +189,12 @@ static char *put_hex(char *p, unsigned value)
     return p;
 }
 
+static char *put_buffer(char *p, const line *l)
+{
+    uint32_t buffer = l->streams[l->stream].buffer;
+    return buffer < l->plan->n_labels ? copy_piece(p, l->plan, l->plan->labels[buffer]) : p;
+}
+
 static char *put_column(char *p, const line *l, const ftb_line_column *c)
 {
     const ftb_line_plan *plan = l->plan;
@@ -208,10 +208,8 @@ static char *put_column(char *p, const line *l, const ftb_line_column *c)
     case FTB_LINE_TGID: return put_tgid(p, l);
     case FTB_LINE_CPU: return put_right(p, (uint64_t)l->context->cpu, c->width, '0');
     case FTB_LINE_CPU_RIGHT: return put_right(p, (uint64_t)l->context->cpu, c->width, ' ');
-    case FTB_LINE_LATENCY: return copy_piece(copy_piece(p, plan, plan->flags[l->flags]), plan, plan->preempt[l->preempt]);
     case FTB_LINE_FLAGS_HEX: return put_hex(p, l->flags);
-    case FTB_LINE_BUFFER: return l->buffer < plan->n_labels ? copy_piece(p, plan, plan->labels[l->buffer]) : p;
-    case FTB_LINE_EVENT_NAME: return put_event_name(p, l, c->width);
+    case FTB_LINE_BUFFER: return put_buffer(p, l);
     default: return put_time(p, l, c);
     }
 }
@@ -225,6 +223,22 @@ static int is_of_task(uint32_t op)
     return of_task >> op & 1;
 }
 
+/* Bytes of a record that hold all common fields of the usual widths; 0 where one has another. */
+static uint32_t usual_common_size(const ftb_line_plan *plan)
+{
+    ftb_place places[] = {plan->pid, plan->common_flags, plan->preempt_count};
+    uint32_t size = 0;
+    if (plan->pid.width != 4 || plan->common_flags.width != 1 || plan->preempt_count.width != 1)
+        return 0;
+    for (size_t i = 0; i < 3; i++) {
+        if (places[i].offset > UINT16_MAX)
+            return 0;
+        if (size < places[i].offset + places[i].width)
+            size = places[i].offset + places[i].width;
+    }
+    return size;
+}
+
 int ftb_line_plan_prepare(ftb_line_plan *plan)
 {
     const uint64_t not_supported = 1ull << FTB_LINE_PID_HEX | 1ull << FTB_LINE_CPU_HEX | 1ull << FTB_LINE_FLAGS |
@@ -235,7 +249,8 @@ int ftb_line_plan_prepare(ftb_line_plan *plan)
         if (plan->columns[i].op >= FTB_LINE_OPS || not_supported >> plan->columns[i].op & 1)
             return 0;
     plan->n_head = 0;
-    plan->head_room = 2 * FTB_LINE_SLACK;
+    plan->head_room = 2 * FTB_SLACK;
+    plan->common_size = usual_common_size(plan);
     if (plan->room > FTB_LINE_HEAD_MAX)
         return 1;
     plan->head_room = plan->room;
@@ -253,23 +268,33 @@ static int is_for_this_loop(const ftb_line_plan *plan, const ftb_line_state *sta
            plan->bodies[slot] != NULL && b->ts[k] >= plan->start && b->ts[k] >= 0;
 }
 
-static line line_of(const ftb_line_plan *plan, ftb_line_state *state, ftb_text_context *context, const ftb_stream *streams,
-                    const ftb_batch *b, uint32_t k)
+/* The common fields, where they stand and have the size that all kernels of today give them; else one by one. */
+static void load_common(line *l, const uint8_t *data, uint32_t len)
 {
-    uint32_t stream = ftb_stream_index(b, k);
-    const ftb_stream *s = &streams[stream];
-    line l = {.plan = plan, .state = state, .context = context, .data = b->data[k], .len = ftb_len(b, k),
-              .slot = ftb_slot(b, k), .buffer = s->buffer, .stream = stream, .ts = (uint64_t)b->ts[k]};
-    l.body = plan->bodies[l.slot];
-    l.body_data = l.data;
-    l.body_len = l.len;
-    l.pid = (int32_t)common(plan, plan->pid, l.data, l.len);
-    l.flags = (uint8_t)common(plan, plan->common_flags, l.data, l.len);
-    l.preempt = (uint8_t)common(plan, plan->preempt_count, l.data, l.len);
-    context->pid = l.pid;
-    context->cpu = (int32_t)s->cpu;
-    context->ts = b->ts[k];
-    return l;
+    const ftb_line_plan *plan = l->plan;
+    if (FTB_LIKELY(plan->common_size != 0 && len >= plan->common_size)) {
+        l->pid = (int32_t)ftb_load32(data + plan->pid.offset, plan->big_endian);
+        l->flags = data[plan->common_flags.offset];
+        l->preempt = data[plan->preempt_count.offset];
+    } else {
+        l->pid = (int32_t)common(plan, plan->pid, data, len);
+        l->flags = (uint8_t)common(plan, plan->common_flags, data, len);
+        l->preempt = (uint8_t)common(plan, plan->preempt_count, data, len);
+    }
+}
+
+static void set_record(line *l, const ftb_batch *b, uint32_t k)
+{
+    l->slot = ftb_slot(b, k);
+    l->stream = ftb_stream_index(b, k);
+    l->ts = (uint64_t)b->ts[k];
+    l->body = l->plan->bodies[l->slot];
+    l->body_data = b->data[k];
+    l->body_len = ftb_len(b, k);
+    load_common(l, b->data[k], l->body_len);
+    l->context->pid = l->pid;
+    l->context->cpu = (int32_t)l->streams[l->stream].cpu;
+    l->context->ts = b->ts[k];
 }
 
 /* How the line begins: with what the task's last line on this stream began. Also tells the context whose line it is. */
@@ -289,9 +314,9 @@ static char *put_head(char *p, const line *l)
             end = put_column(end, l, &plan->columns[i]);
         head->size = (uint32_t)(end - text);
     }
-    memcpy(p, text, FTB_LINE_SLACK); /* most are longer than one block */
-    memcpy(p + FTB_LINE_SLACK, text + FTB_LINE_SLACK, FTB_LINE_SLACK);
-    if (FTB_UNLIKELY(head->size > 2 * FTB_LINE_SLACK))
+    memcpy(p, text, FTB_SLACK); /* most are longer than one block */
+    memcpy(p + FTB_SLACK, text + FTB_SLACK, FTB_SLACK);
+    if (FTB_UNLIKELY(head->size > 2 * FTB_SLACK))
         memcpy(p, text, head->size);
     return p + head->size;
 }
@@ -307,8 +332,18 @@ static uint32_t put_columns(const line *l, uint32_t i, ftb_text *out)
         p = put_head(p, l);
         i = plan->n_head;
     }
-    for (; i < plan->n_columns && plan->columns[i].op != FTB_LINE_BODY; i++)
-        p = put_column(p, l, &plan->columns[i]);
+    for (; i < plan->n_columns && plan->columns[i].op != FTB_LINE_BODY; i++) {
+        const ftb_line_column *c = &plan->columns[i];
+        switch (c->op) { /* those of most lines */
+        case FTB_LINE_TEXT: p = copy_piece(p, plan, c->text); break;
+        case FTB_LINE_EVENT_NAME: p = copy_piece(p, plan, plan->names[l->slot]); break;
+        case FTB_LINE_LATENCY:
+            p = copy_piece(copy_piece(p, plan, plan->flags[l->flags]), plan, plan->preempt[l->preempt]);
+            break;
+        case FTB_LINE_TIME_US: p = put_time_us(p, l->state, rounded_us(l->ts), c->width); break;
+        default: p = put_column(p, l, c); break;
+        }
+    }
     out->len = (size_t)(p - out->data);
     return i;
 }
@@ -367,12 +402,13 @@ static enum leaf leaf_of(const ftb_line_plan *plan, const ftb_line_state *state,
 uint32_t ftb_render_lines(const ftb_line_plan *plan, ftb_line_state *state, ftb_text_context *context, const ftb_stream *streams,
                           const ftb_batch *batch, uint32_t from, size_t enough, ftb_text *out)
 {
+    line l = {.plan = plan, .state = state, .context = context, .streams = streams};
     uint32_t k = from;
     while (k < batch->n && out->len < enough) {
         enum leaf leaf = is_for_this_loop(plan, state, batch, k) ? leaf_of(plan, state, batch, k) : IS_NOT_KNOWN;
         if (leaf == IS_NOT_KNOWN)
             break;
-        line l = line_of(plan, state, context, streams, batch, k);
+        set_record(&l, batch, k);
         if (leaf == IS_LEAF) {
             l.body = plan->calls[ftb_slot(batch, k + 1)].leaf;
             l.body_data = batch->data[k + 1];

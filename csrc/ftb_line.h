@@ -40,9 +40,6 @@ enum ftb_line_op {
     FTB_LINE_OPS
 };
 
-/* Bytes that can be read behind every text: pieces are copied in blocks of this size. */
-#define FTB_LINE_SLACK 32
-
 typedef struct ftb_piece {
     uint32_t offset, size; /* in texts */
 } ftb_piece;
@@ -73,7 +70,7 @@ typedef struct ftb_line_plan {
     const ftb_piece *flags;   /* 256: three characters by common_flags */
     const ftb_piece *preempt; /* 256: by common_preempt_count */
     const ftb_piece *labels;  /* by buffer */
-    const ftb_piece *names;   /* by slot */
+    const ftb_piece *names;   /* by slot: what EVENT_NAME prints */
     const ftb_piece *comms;   /* by code */
     const int32_t *code_of_pid;
     const int32_t *tgid_of_pid; /* 0: not known */
@@ -84,8 +81,9 @@ typedef struct ftb_line_plan {
     uint8_t big_endian;
     int64_t start;    /* relative times count from here */
     uint32_t n_head;  /* ftb_line_plan_prepare: columns at the beginning that are the same for all records of a task on a stream, */
+    uint32_t common_size; /* bytes of a record that hold its common fields, where these have the usual widths; else 0 */
     size_t head_room; /* and bytes that they take at the most */
-    size_t room;      /* bytes that all columns but the body take at the most, and FTB_LINE_SLACK for each */
+    size_t room;      /* bytes that all columns but the body take at the most, and FTB_SLACK for each */
     size_t max_line;  /* a longer line is not for this loop; 0: no limit */
 } ftb_line_plan;
 
@@ -107,7 +105,7 @@ typedef struct ftb_line_state {
     char *head_texts;     /* by stream, plan->head_room bytes each */
     uint64_t second;      /* what `seconds` says, and a dot; seconds_size 0: nothing yet */
     uint32_t seconds_size;
-    char seconds[FTB_LINE_SECONDS + FTB_LINE_SLACK];
+    char seconds[FTB_LINE_SECONDS + FTB_SLACK];
     uint8_t *begun;   /* by stream: whether its first line was printed; that one is the caller's, who may have more to say */
 } ftb_line_state;
 

@@ -64,7 +64,7 @@ ftb_mem ftb_comm_of(const ftb_text_context *context, int64_t pid)
 void ftb_symbol_cache_reset(ftb_symbol_cache *cache)
 {
     for (size_t i = 0; i < FTB_SYMBOL_CACHE; i++)
-        cache->hits[i] = (struct ftb_symbol_hit){.address = NO_ADDRESS};
+        cache->hits[i] = (struct ftb_symbol_hit){.address = NO_ADDRESS, .name = FTB_NO_SYMBOL};
 }
 
 static uint32_t hash_of(const char *name, uint32_t size)
@@ -77,7 +77,7 @@ static uint32_t hash_of(const char *name, uint32_t size)
 
 static void look_up(const ftb_symbols *symbols, uint64_t address, struct ftb_symbol_hit *hit)
 {
-    *hit = (struct ftb_symbol_hit){.address = address};
+    *hit = (struct ftb_symbol_hit){.address = address, .name = FTB_NO_SYMBOL};
     uint32_t row = symbols != NULL ? upper_bound(symbols->addresses, symbols->count, address) : 0;
     if (row-- == 0)
         return;
@@ -89,15 +89,11 @@ static void look_up(const ftb_symbols *symbols, uint64_t address, struct ftb_sym
     const char *end = at < symbols->texts_size ? memchr(name, 0, symbols->texts_size - at) : NULL;
     if (end == NULL)
         return;
-    const char *module = end + 1, *texts_end = symbols->texts + symbols->texts_size;
-    const char *module_end = memchr(module, 0, (size_t)(texts_end - module));
     hit->start = symbols->addresses[row];
-    hit->size = symbols->ends[row] - hit->start;
-    hit->name = name;
+    hit->row = row;
+    hit->name = at;
     hit->name_size = (uint32_t)(end - name);
     hit->name_hash = hash_of(name, hit->name_size);
-    hit->module = module;
-    hit->module_size = module_end != NULL ? (uint32_t)(module_end - module) : 0;
 }
 
 const struct ftb_symbol_hit *ftb_symbol_find(const ftb_text_context *context, uint64_t address, struct ftb_symbol_hit *scratch)
@@ -121,13 +117,37 @@ static void put_address(const ftb_vm *vm, uint64_t address)
     ftb_put_char(vm->out, '>');
 }
 
+static const char *name_of(const ftb_vm *vm, const struct ftb_symbol_hit *hit)
+{
+    return hit->name != FTB_NO_SYMBOL ? vm->context->symbols->texts + hit->name : NULL;
+}
+
+static void put_name(const ftb_vm *vm, const struct ftb_symbol_hit *hit)
+{
+    ftb_put(vm->out, name_of(vm, hit), hit->name_size);
+}
+
+/* " [module]", whose name stands behind the symbol's. */
+static void put_module(const ftb_vm *vm, const struct ftb_symbol_hit *hit)
+{
+    const ftb_symbols *symbols = vm->context->symbols;
+    const char *module = name_of(vm, hit) + hit->name_size + 1, *end = symbols->texts + symbols->texts_size;
+    ftb_mem text = {(const uint8_t *)module, module < end ? (uint32_t)(end - module) : 0};
+    uint32_t size = ftb_string_size(text);
+    if (size == 0 || size == text.size)
+        return;
+    FTB_PUTS(vm->out, " [");
+    ftb_put(vm->out, module, size);
+    ftb_put_char(vm->out, ']');
+}
+
 void ftb_emit_symbol(const ftb_vm *vm, unsigned form, uint64_t address)
 {
     struct ftb_symbol_hit scratch;
     const struct ftb_symbol_hit *hit = ftb_symbol_find(vm->context, form & FTB_SYM_CALLER ? address - 1 : address, &scratch);
-    if (hit->name == NULL && form & FTB_SYM_PREFIX) {
+    if (hit->name == FTB_NO_SYMBOL && form & FTB_SYM_PREFIX) {
         return;
-    } else if (hit->name == NULL) {
+    } else if (hit->name == FTB_NO_SYMBOL) {
         FTB_PUTS(vm->out, "0x");
         ftb_put_hex(vm->out, address, form & FTB_SYM_SLASH ? 8 : 1, false);
     } else if (form & FTB_SYM_PREFIX) {
@@ -135,24 +155,21 @@ void ftb_emit_symbol(const ftb_vm *vm, unsigned form, uint64_t address)
         ftb_emit_symbol(vm, FTB_SYM_OFFSET, address);
         FTB_PUTS(vm->out, ") ");
     } else if (form & FTB_SYM_SLASH) {
-        ftb_put(vm->out, hit->name, hit->name_size);
+        put_name(vm, hit);
         FTB_PUTS(vm->out, "/0x");
         ftb_put_hex(vm->out, hit->start - address, 1, false);
     } else {
-        ftb_put(vm->out, hit->name, hit->name_size);
+        put_name(vm, hit);
         if (form & FTB_SYM_OFFSET) {
             FTB_PUTS(vm->out, "+0x");
             ftb_put_hex(vm->out, address - hit->start, 1, false);
         }
         if (form & FTB_SYM_SIZE) {
             FTB_PUTS(vm->out, "/0x");
-            ftb_put_hex(vm->out, hit->size, 1, false);
+            ftb_put_hex(vm->out, vm->context->symbols->ends[hit->row] - hit->start, 1, false);
         }
-        if (form & FTB_SYM_MODULE && hit->module_size > 0) {
-            FTB_PUTS(vm->out, " [");
-            ftb_put(vm->out, hit->module, hit->module_size);
-            ftb_put_char(vm->out, ']');
-        }
+        if (form & FTB_SYM_MODULE)
+            put_module(vm, hit);
     }
     if (form & FTB_SYM_ADDRESS)
         put_address(vm, address);
@@ -206,7 +223,7 @@ void ftb_emit_calls(const ftb_vm *vm, uint64_t function, uint64_t parent)
     struct ftb_symbol_hit scratch;
     const ftb_text_context *context = vm->context;
     const struct ftb_symbol_hit *hit = ftb_symbol_find(context, parent, &scratch);
-    const char *caller = hit->name;
+    const char *caller = name_of(vm, hit);
     uint32_t caller_hash = hit->name_hash;
     hit = ftb_symbol_find(context, function, &scratch);
     if (context->calls == NULL || context->cpu < 0 || (uint32_t)context->cpu >= context->n_calls || caller == NULL)
@@ -217,8 +234,8 @@ void ftb_emit_calls(const ftb_vm *vm, uint64_t function, uint64_t parent)
         depth = 0;
         set_call(chain, 0, caller, caller_hash);
     }
-    if (hit->name != NULL)
-        set_call(chain, depth + 1, hit->name, hit->name_hash);
+    if (hit->name != FTB_NO_SYMBOL)
+        set_call(chain, depth + 1, name_of(vm, hit), hit->name_hash);
     ftb_fill(vm->out, ' ', 3 * (size_t)depth);
 }
 
@@ -227,11 +244,11 @@ static void put_stack_line(const ftb_vm *vm, uint64_t address)
     struct ftb_symbol_hit scratch;
     const struct ftb_symbol_hit *hit = ftb_symbol_find(vm->context, address, &scratch);
     FTB_PUTS(vm->out, "\n=> ");
-    if (hit->name == NULL) {
+    if (hit->name == FTB_NO_SYMBOL) {
         ftb_put_hex(vm->out, address, 1, false);
         return;
     }
-    ftb_put(vm->out, hit->name, hit->name_size);
+    put_name(vm, hit);
     FTB_PUTS(vm->out, " (");
     ftb_put_hex(vm->out, address, 1, false);
     ftb_put_char(vm->out, ')');

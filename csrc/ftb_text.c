@@ -3,12 +3,6 @@
 
 #include <stdlib.h>
 
-const char ftb_digit_pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748495051525354"
-                                  "555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
-const uint64_t ftb_powers_of_ten[20] = {
-    1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000, 10000000000, 100000000000, 1000000000000,
-    10000000000000, 100000000000000, 1000000000000000, 10000000000000000, 100000000000000000, 1000000000000000000,
-    UINT64_C(10000000000000000000)};
 static const char lower_digits[] = "0123456789abcdef";
 static const char upper_digits[] = "0123456789ABCDEF";
 
@@ -55,22 +49,18 @@ void ftb_fill(ftb_text *text, char c, size_t n)
     }
 }
 
-/* Digits are written where they stay: a copy of what was just written in pieces would wait for it. */
 void ftb_put_decimal(ftb_text *text, uint64_t value)
 {
-    unsigned n = ftb_decimal_size(value);
-    char *p = ftb_room(text, n);
-    if (FTB_LIKELY(p != NULL)) {
-        ftb_decimal_before(p + n, value);
-        text->len += n;
-    }
+    char *p = ftb_room(text, FTB_NUMBER_ROOM);
+    if (FTB_LIKELY(p != NULL))
+        text->len += (size_t)(ftb_decimal(p, value) - p);
 }
 
 void ftb_put_signed(ftb_text *text, int64_t value)
 {
-    if (value < 0)
-        ftb_put_char(text, '-');
-    ftb_put_decimal(text, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+    char *p = ftb_room(text, FTB_NUMBER_ROOM);
+    if (FTB_LIKELY(p != NULL))
+        text->len += (size_t)(ftb_signed(p, value) - p);
 }
 
 static char *power_of_two_before(char *end, uint64_t value, int shift, bool upper)
@@ -84,41 +74,19 @@ static char *power_of_two_before(char *end, uint64_t value, int shift, bool uppe
     return end;
 }
 
-/* Eight hexadecimal digits, of which the first `n` in memory are the last n: the nibbles, each in a byte of its own, become
- * characters all at once. */
-static uint64_t last_digits(uint32_t value, unsigned n, bool upper)
-{
-    uint64_t x = value;
-    x = (x & 0xffff0000) << 16 | (x & 0xffff);
-    x = (x << 8 | x) & UINT64_C(0x00ff00ff00ff00ff);
-    x = (x << 4 | x) & UINT64_C(0x0f0f0f0f0f0f0f0f);
-    uint64_t is_letter = (x + UINT64_C(0x0606060606060606)) >> 4 & UINT64_C(0x0101010101010101);
-    x += UINT64_C(0x3030303030303030) + is_letter * ((upper ? 'A' : 'a') - '0' - 10);
-    return FTB_HOST_BIG ? x << 8 * (8 - n) : __builtin_bswap64(x) >> 8 * (8 - n);
-}
-
 void ftb_put_hex(ftb_text *text, uint64_t value, int min_digits, bool upper)
 {
-    unsigned n = value == 0 ? 1 : (unsigned)(67 - __builtin_clzll(value)) / 4;
+    unsigned n = (unsigned)(67 - __builtin_clzll(value | 1)) / 4;
     if ((int)n < min_digits)
         n = min_digits < 16 ? (unsigned)min_digits : 16;
-    char *p = ftb_room(text, 16);
-    if (FTB_UNLIKELY(p == NULL))
-        return;
-    text->len += n;
-    if (n > 8) {
-        uint64_t high = last_digits((uint32_t)(value >> 32), n - 8, upper);
-        memcpy(p, &high, 8);
-        p += n - 8;
-        n = 8;
-    }
-    uint64_t low = last_digits((uint32_t)value, n, upper);
-    memcpy(p, &low, 8);
+    char *p = ftb_room(text, FTB_NUMBER_ROOM);
+    if (FTB_LIKELY(p != NULL))
+        text->len += (size_t)(ftb_hex_digits(p, value, n, upper) - p);
 }
 
 void ftb_put_number(ftb_text *text, uint64_t spec, int64_t value, bool is_signed, int width, int precision)
 {
-    char digits[24];
+    char digits[FTB_NUMBER_ROOM];
     char prefix[3];
     char *end = digits + sizeof digits, *first;
     unsigned flags = FTB_SPEC_FLAGS(spec), base = FTB_SPEC_BASE(spec);
@@ -127,10 +95,12 @@ void ftb_put_number(ftb_text *text, uint64_t spec, int64_t value, bool is_signed
     bool negative = is_signed && value < 0;
     uint64_t magnitude = negative ? 0 - (uint64_t)value : (uint64_t)value;
 
-    if (base == 10)
-        first = ftb_decimal_before(end, magnitude);
-    else
+    if (base == 10) {
+        first = digits;
+        end = ftb_decimal(digits, magnitude);
+    } else {
         first = power_of_two_before(end, magnitude, base == 8 ? 3 : 4, upper);
+    }
     if (precision == 0 && magnitude == 0)
         first = end;
     if (is_signed && (negative || flags & (FTB_SPEC_PLUS | FTB_SPEC_SPACE)))

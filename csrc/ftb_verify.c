@@ -1,9 +1,7 @@
 /* Verifies a block of bytecode: after this, the evaluator checks only what depends on the record. */
 #include "ftb_emit.h"
 
-static const struct {
-    uint8_t ipop, ipush, mpop, mpush;
-} effects[FTB_X_COUNT] = {
+const ftb_effect ftb_effects[FTB_X_COUNT] = {
 #define FTB_X_EFFECT(name, ipop, ipush, mpop, mpush) [FTB_X_##name] = {ipop, ipush, mpop, mpush},
     FTB_INSNS(FTB_X_EFFECT)
 #undef FTB_X_EFFECT
@@ -62,7 +60,7 @@ static bool jump_is_valid(const ftb_program *p, uint32_t index)
     if (op->arg <= index || op->arg >= p->op_count)
         return false;
     const ftb_insn *target = p->ops + op->arg;
-    return target->depth == op->depth - effects[op->code].ipop && target->mem_depth == op->mem_depth;
+    return target->depth == op->depth - ftb_effects[op->code].ipop && target->mem_depth == op->mem_depth;
 }
 
 static bool operand_is_valid(const ftb_program *p, uint32_t index)
@@ -85,6 +83,9 @@ static bool operand_is_valid(const ftb_program *p, uint32_t index)
         return (op->code != FTB_X_FLAGS && op->code != FTB_X_SYMBOLIC) || table_is_valid(p, op->arg);
     case FTB_X_FINT:
         return size_is_integer(op->size) && size_is_integer(FTB_SPEC_SIZE(op->imm));
+    case FTB_X_TFINT:
+        return size_is_integer(op->size) && size_is_integer(FTB_SPEC_SIZE(op->imm)) && FTB_TFINT_TEXT(op->imm) <= FTB_SLACK &&
+               in_pool(p, op->arg, FTB_SLACK);
     case FTB_X_DYNLEN:
         return op->size == FTB_WHERE_DATA_LOC || op->size == FTB_WHERE_REL_LOC;
     case FTB_X_MDYN:
@@ -109,9 +110,10 @@ static bool operand_is_valid(const ftb_program *p, uint32_t index)
     case FTB_X_MPOOL:
     case FTB_X_STREQ:
     case FTB_X_GLOB:
-    case FTB_X_TEXT:
     case FTB_X_HEXDUMP:
         return in_pool(p, op->arg, op->imm);
+    case FTB_X_TEXT:
+        return in_pool(p, op->arg, op->imm > FTB_SLACK ? op->imm : FTB_SLACK);
     case FTB_X_PTR:
     case FTB_X_PSTR:
         return op->arg < FTB_POINTER_COUNT;
@@ -132,10 +134,10 @@ static bool ops_are_valid(ftb_program *p)
             return false;
         depth = op->depth;
         mem_depth = op->mem_depth;
-        if (effects[op->code].ipop > depth || effects[op->code].mpop > mem_depth)
+        if (ftb_effects[op->code].ipop > depth || ftb_effects[op->code].mpop > mem_depth)
             return false;
-        depth = depth - effects[op->code].ipop + effects[op->code].ipush;
-        mem_depth = mem_depth - effects[op->code].mpop + effects[op->code].mpush;
+        depth = depth - ftb_effects[op->code].ipop + ftb_effects[op->code].ipush;
+        mem_depth = mem_depth - ftb_effects[op->code].mpop + ftb_effects[op->code].mpush;
         if (depth > FTB_INT_STACK || mem_depth > FTB_MEM_STACK || !operand_is_valid(p, i))
             return false;
         p->emits |= op->code >= FTB_X_TEXT;

@@ -6,7 +6,7 @@ from ftbuf._ctext cimport ftb_program, ftb_text, ftb_text_context
 
 
 cdef extern from "ftb_line.h" nogil:
-    int FTB_LINE_SLACK
+    int FTB_SLACK
 
     ctypedef struct ftb_piece:
         uint32_t offset

@@ -34,7 +34,7 @@ cdef class LineWriter:
     columns : list of (op, width, text), ops as in ftbuf/report/lineplan.py
     flags, preempt : 256 texts each, by common_flags and common_preempt_count
     labels : texts by buffer
-    names : event names by slot
+    names : by slot, what an event-name column prints
     comms : (int32 array pid -> code, texts by code)
     tgids : int32 array by pid, 0: not known
     places : (offset, width) of common_pid, common_flags and common_preempt_count
@@ -82,10 +82,10 @@ cdef class LineWriter:
         self.plan.bodies = self.bodies
         if calls is not None:
             self.set_calls(calls)
-        self.texts.block += bytes(FTB_LINE_SLACK)
+        self.texts.block += bytes(FTB_SLACK)
         self.plan.texts = <const char *>self.texts.block
         longest = max(map(len, [*(c[2] for c in columns), *flags, *preempt, *labels, *names, *comms[1], b""]))
-        self.plan.room = sum(c[1] + 2 * longest + 64 for c in columns) + 2 * FTB_LINE_SLACK
+        self.plan.room = sum(c[1] + 2 * longest + 64 for c in columns) + 2 * FTB_SLACK
         if not ftb_line_plan_prepare(&self.plan):
             raise ValueError("a column that only Python prints")
         self.state.heads = <ftb_line_head *>allocate(records.decoder.d.merge.n_streams, sizeof(ftb_line_head))

@@ -62,6 +62,7 @@ OPS: dict[str, tuple[int, int, int, int]] = {
     "REGEX": (0, 1, 1, 0),
     "IN": (1, 1, 0, 0),
     "TEXT": (0, 0, 0, 0),
+    "TFINT": (0, 0, 0, 0),
     "MARK": (0, 1, 0, 0),
     "PAD": (3, 0, 0, 0),
     "INT": (1, 0, 0, 0),
@@ -97,6 +98,7 @@ CODES = {name: code for code, name in enumerate(OPS)}
 
 SIGNED = 0x80
 INT_STACK, MEM_STACK, LOCALS = 64, 8, 16
+SLACK = 32  # bytes behind every text of the pool
 MAGIC = 0x31425446
 _HEADER = struct.Struct("=IIIBBxx")
 _OP = struct.Struct("=BBBBIQ")
@@ -220,14 +222,32 @@ class Assembler:
             self.emit("INDEX", size=element.code)
 
     def integer_text(self, kind: Int, spec: int) -> None:
-        """Print the integer on top, as one of this type; a field in one operation."""
+        """Print the integer on top, as one of this type; a field, and a short text before it, in one operation."""
         value = self._just_before("FIELD")
         if value is None:
             self.emit("INT", size=kind.code, imm=spec)
             return
         self.ops.pop()
         self.depth -= 1
-        self.emit("FINT", size=value.size, arg=value.arg, imm=spec | kind.code << 48)
+        text = self._just_before("TEXT")
+        is_plain = spec & ~(SPEC_KERNEL << 32) in (10 << 40, *(() if kind.signed else (16 << 40,)))
+        if text is not None and text.imm <= SLACK and is_plain and value.arg <= 0xFFFF:
+            self.ops.pop()
+            imm = value.arg | text.imm << 16 | spec & 0xFF << 40 | kind.code << 48
+            self.emit("TFINT", size=value.size, arg=text.arg, imm=imm)
+        else:
+            self.emit("FINT", size=value.size, arg=value.arg, imm=spec | kind.code << 48)
+
+    def chomp(self) -> None:
+        """Take back a newline that ends the text; where it is known what that ends with, now."""
+        if any(self._just_before(name) for name in ("INT", "FINT", "TFINT", "PTR")):
+            return
+        last = self._just_before("TEXT")
+        if last is None:
+            self.emit("CHOMP")
+        elif self.pool[last.arg + last.imm - 1] == ord("\n"):
+            self.ops.pop()
+            self.text(bytes(self.pool[last.arg : last.arg + last.imm - 1]))
 
     # -- constants
 
@@ -359,6 +379,7 @@ class Assembler:
         if self.mem_depth or self.depth > 1:
             raise CompileError("expression leaves values behind")
         self.emit("END")
+        self.pool += bytes(SLACK)
         header = _HEADER.pack(MAGIC, len(self.ops), len(self.pool), self.big_endian, self.long_size)
         body = b"".join(_OP.pack(CODES[o.name], o.size, o.depth, o.mem_depth, o.arg, o.imm) for o in self.ops)
         return header + body + bytes(self.pool)

@@ -663,7 +663,7 @@ def compile_print_fmt(
         compiler.asm.text(before)
         compiler.print_fmt(scope.event.print_fmt if text is None else text)
         if chomp:
-            compiler.asm.emit("CHOMP")
+            compiler.asm.chomp()
         compiler.asm.text(after)
         return compiler.asm.finish()
     except RecursionError:

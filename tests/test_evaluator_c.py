@@ -27,11 +27,11 @@ PRINT_FMT = (
 )
 
 
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=["", "-U__SSE2__"], ids=["", "without-simd"])
+def driver(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("driver") / "test_expr"
-    command = [CC, "-std=c11", "-O1", "-g", "-I", str(ROOT / "csrc"), str(ROOT / "tests" / "c" / "test_expr.c")]
-    command += [str(ROOT / "csrc" / name) for name in SOURCES] + ["-o", str(path)]
+    command = [CC, "-std=c11", "-O1", "-g", *request.param.split(), "-I", str(ROOT / "csrc")]
+    command += [str(ROOT / "tests" / "c" / "test_expr.c"), *(str(ROOT / "csrc" / name) for name in SOURCES), "-o", str(path)]
     if subprocess.run(command + SANITIZERS, capture_output=True, check=False).returncode:
         subprocess.run(command, check=True)  # a compiler without sanitizers
     return path

@@ -367,6 +367,25 @@ def test_hexadecimal_numbers_of_every_length() -> None:
                 f"{value:x}", f"{value:X}", f"{value:016x}"]
 
 
+def test_decimal_numbers_of_every_length() -> None:
+    made = Made(field("u64 x", 8, 8) + field("s64 y", 8, 8, 1), bytes(16))
+    edges = {10**n + d for n in range(20) for d in (-1, 0, 1)} | {(1 << n) - d for n in range(65) for d in (0, 1)} | {905_060_307}
+    for value in sorted(v for v in edges if 0 <= v < 1 << 64):
+        made.payload = bytes(8) + struct.pack("<Q", value)
+        signed = value - (1 << 64 if value >> 63 else 0)
+        assert made.body('"%llu,%lld,%22lld", REC->x, REC->y, REC->y') == f"{value},{signed},{signed:22}"
+
+
+@pytest.mark.parametrize("end", ["", "\\n", "\\n\\n", "x\\n", "%d", "%d\\n", "%s", "%s\\n"])
+def test_one_newline_at_the_end_is_taken_back(end: str) -> None:
+    made = sample()
+    values = ", REC->pid" if "%d" in end else ", REC->comm" if "%s" in end else ""
+    whole = end.replace("%d", "599").replace("%s", "dpkg-deb").replace("\\n", "\n")
+    block = compile_print_fmt(made.scope(f'"a{end}"{values}'), TRACE_CMD, chomp=True)
+    text = _core.Renderer(_core.TextTables()).body(_core.Program(block), made.payload)
+    assert text.decode() == "a" + whole.removesuffix("\n")
+
+
 @BOTH
 def test_fields_are_printed_in_one_operation(big_endian: bool) -> None:
     """A field and an element at a known place take no stack; jumps do not land between what was joined."""
@@ -375,7 +394,7 @@ def test_fields_are_printed_in_one_operation(big_endian: bool) -> None:
     text = '"%d %u %hhx %x %d", REC->a[1], REC->a[3], REC->b, REC->b, REC->b ? REC->a[2] : REC->a[0]'
     assert made.body(text) == "-2 4294967292 ff ffffffff 3"
     names = [line.split()[0] for line in disassemble(compile_print_fmt(made.scope(text), TRACE_CMD))]
-    assert names.count("FINT") == 4 and "INDEX" not in names and "MFIELD" not in names
+    assert names.count("FINT") + names.count("TFINT") == 4 and "INDEX" not in names and "MFIELD" not in names
     assert made.body('"%d %d", REC->a[4], REC->a[-1]') == "0 0"
     made.payload = made.payload[:12]
     assert made.body('"%d", REC->a[0]') == "1"

@@ -80,6 +80,10 @@ def literal(text: bytes) -> Column:
     return Column(Op.TEXT, 0, text)
 
 
+def event_name(name: bytes, width: int) -> bytes:
+    return (name + b": ").ljust(width + 2)
+
+
 def _milliseconds(us: int) -> bytes:
     return b"%d.%03d" % divmod(us, 1000)
 
@@ -127,7 +131,7 @@ def _piece(column: Column, plan: LinePlan, body: Body) -> Piece:
         case Op.FLAGS_HEX:
             return lambda r, n, i: b"%x" % r.flags
         case Op.EVENT_NAME:
-            return lambda r, n, i: (encoded(r.format.name) + b": ").ljust(width + 2)
+            return lambda r, n, i: event_name(encoded(r.format.name), width)
         case Op.BUFFER:
             return lambda r, n, i: plan.labels[r.buffer]
         case Op.BODY:

@@ -12,7 +12,7 @@ from .. import _core
 from ..engine import Judge
 from ..plan import PID_LIMIT
 from ..recording import Recording
-from .lineplan import Column, LinePlan, Op
+from .lineplan import Column, LinePlan, Op, event_name
 from .lines import Line, Names
 from .record import LineRecord, encoded
 
@@ -95,7 +95,7 @@ def line_writer(
         plan.latency.flags,
         plan.latency.preempt,
         plan.labels,
-        [encoded(pair[1]) if pair is not None else b"" for _, pair in slots],
+        [names_column(plan.columns, encoded(pair[1]) if pair is not None else b"") for _, pair in slots],
         comm_table(names),
         tgid_table(names),
         [recording.common_place(n) or (0, 0) for n in ("common_pid", "common_flags", "common_preempt_count")],
@@ -118,6 +118,11 @@ def joined(columns: Sequence[Column]) -> list[Column]:
         else:
             out.append(column)
     return out
+
+
+def names_column(columns: Sequence[Column], name: bytes) -> bytes:
+    """What an event-name column prints for an event."""
+    return next((event_name(name, c.width) for c in columns if c.op is Op.EVENT_NAME), b"")
 
 
 def comm_table(names: Names) -> tuple[np.ndarray, list[bytes]]:
