@@ -34,14 +34,23 @@ static int drop_short(ftb_decoder *d, ftb_group *g, int64_t *order, uint32_t min
 /* How the refs of a group differ, and whether one is too short: once a group, not once a record. */
 static uint64_t look_over(const ftb_group *g, uint32_t min_len, int *any_short)
 {
-    const uint64_t shortest = (uint64_t)min_len << 32;
-    uint64_t differ = 0, is_short = 0;
+    uint64_t differ = 0, missing = 0;
     for (uint32_t i = 0; i < g->n; i++) {
         differ |= g->meta[i] ^ g->meta[0];
-        is_short |= g->meta[i] < shortest;
+        missing |= (g->meta[i] >> 32) - min_len; /* its highest bit; a compare of such words would not be vectorised */
     }
-    *any_short = is_short != 0;
+    *any_short = missing >> 63 != 0;
     return differ;
+}
+
+/* Count the refs of a group, also those that are too short: at once, where they are of one event. */
+static void count_slots(ftb_decoder *d, const ftb_group *g, uint64_t differ)
+{
+    if (FTB_LIKELY((uint16_t)(differ >> 16) == 0))
+        d->count_of_slot[(uint16_t)(g->meta[0] >> 16)] += g->n;
+    else
+        for (uint32_t i = 0; i < g->n; i++)
+            d->count_of_slot[(uint16_t)(g->meta[i] >> 16)]++;
 }
 
 /* Whether all records of the batch have one slot and one length. */
@@ -56,19 +65,27 @@ static int64_t *orders_of(const ftb_decoder *d, uint16_t plan)
     return d->orders != NULL ? d->orders + (size_t)plan * FTB_GROUP : NULL;
 }
 
+/* An empty group, that takes as many as bring its plan's rows to a multiple of FTB_EVEN. */
+static void make_room(ftb_decoder *d, uint16_t plan)
+{
+    d->groups[plan].n = 0;
+    d->groups[plan].most = FTB_GROUP - d->plans[plan].rows % FTB_EVEN;
+}
+
 static int gather_group(ftb_decoder *d, uint16_t plan)
 {
     ftb_group *g = &d->groups[plan];
     int64_t *order = orders_of(d, plan);
     int any_short, status = FTB_OK;
     const uint64_t differ = look_over(g, d->plans[plan].min_len, &any_short);
+    if (g->n > 0)
+        count_slots(d, g, differ);
     if (FTB_UNLIKELY(any_short))
         status = drop_short(d, g, order, d->plans[plan].min_len);
     const ftb_refs refs = {g->ts, g->data, g->meta, order, differ, g->n};
     if (refs.n > 0 && status == FTB_OK)
         status = ftb_gather(&d->plans[plan], &d->context, &refs);
-    g->n = 0;
-    g->odd = d->plans[plan].rows % FTB_EVEN;
+    make_room(d, plan);
     return status;
 }
 
@@ -88,17 +105,20 @@ FTB_ALWAYS_INLINE int distribute_to(ftb_decoder *d, int64_t *orders)
     const ftb_batch *b = d->batch;
     for (uint32_t i = 0; i < b->n; i++) {
         const uint16_t slot = ftb_slot(b, i), plan = d->plan_of_slot[slot];
-        d->count_of_slot[slot]++;
-        if (plan == FTB_NO_PLAN)
+        if (plan == FTB_NO_PLAN) {
+            d->count_of_slot[slot]++;
             continue;
+        }
+        __builtin_prefetch(b->data[i] + FTB_AHEAD, 0, 1); /* spreads what the next walk will want of memory */
         ftb_group *g = &d->groups[plan];
-        const uint32_t n = g->n++;
+        const uint32_t n = g->n;
         g->ts[n] = b->ts[i];
         g->data[n] = b->data[i];
         g->meta[n] = b->meta[i];
         if (orders != NULL)
             orders[(size_t)plan * FTB_GROUP + n] = d->met + i;
-        if (FTB_UNLIKELY(n + 1 + g->odd == FTB_GROUP)) {
+        g->n = n + 1;
+        if (FTB_UNLIKELY(n + 1 == g->most)) {
             int status = gather_group(d, plan);
             if (status != FTB_OK)
                 return status;
@@ -115,7 +135,7 @@ static int distribute(ftb_decoder *d)
 /* As many of the batch's refs from `at` on as the group still takes. */
 static uint32_t add_to_group(ftb_group *g, const ftb_batch *b, uint32_t at)
 {
-    uint32_t room = FTB_GROUP - g->odd - g->n, n = b->n - at < room ? b->n - at : room;
+    uint32_t room = g->most - g->n, n = b->n - at < room ? b->n - at : room;
     memcpy(g->ts + g->n, b->ts + at, n * sizeof *g->ts);
     memcpy(g->data + g->n, b->data + at, n * sizeof *g->data);
     memcpy(g->meta + g->n, b->meta + at, n * sizeof *g->meta);
@@ -130,14 +150,15 @@ static int gather_uniform(ftb_decoder *d, uint16_t plan)
     ftb_group *g = &d->groups[plan];
     int status = FTB_OK;
     for (uint32_t at = 0; at < b->n && status == FTB_OK;) {
-        if (g->n + g->odd == 0 && b->n - at >= FTB_GROUP) {
+        if (g->n == 0 && g->most == FTB_GROUP && b->n - at >= FTB_GROUP) {
             const ftb_refs refs = {b->ts + at, b->data + at, b->meta + at, NULL, b->differ, FTB_GROUP};
+            d->count_of_slot[ftb_slot(b, 0)] += FTB_GROUP;
             status = ftb_gather(&d->plans[plan], &d->context, &refs);
             at += FTB_GROUP;
             continue;
         }
         at += add_to_group(g, b, at);
-        if (g->n + g->odd == FTB_GROUP)
+        if (g->n == g->most)
             status = gather_group(d, plan);
     }
     return status;
@@ -153,8 +174,10 @@ static int gather_batch(ftb_decoder *d)
     const uint16_t slot = ftb_slot(b, 0), plan = d->plan_of_slot[slot];
     if (plan != FTB_NO_PLAN && ftb_len(b, 0) < d->plans[plan].min_len)
         return distribute(d);
+    if (plan != FTB_NO_PLAN)
+        return gather_uniform(d, plan);
     d->count_of_slot[slot] += b->n;
-    return plan != FTB_NO_PLAN ? gather_uniform(d, plan) : FTB_OK;
+    return FTB_OK;
 }
 
 static int decode(ftb_decoder *d, uint64_t max_records)
@@ -176,7 +199,7 @@ static int decode(ftb_decoder *d, uint64_t max_records)
 int ftb_decode(ftb_decoder *d, uint64_t max_records)
 {
     for (uint32_t i = 0; i < d->n_plans; i++)
-        d->groups[i].odd = d->plans[i].rows % FTB_EVEN; /* columns may have been taken */
+        make_room(d, (uint16_t)i); /* columns may have been taken */
     int status = decode(d, max_records), gathered = gather_groups(d);
     return gathered != FTB_OK ? gathered : status;
 }

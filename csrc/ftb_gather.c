@@ -255,6 +255,34 @@ static void gather_fixed(const rows *r, const ftb_op *op, uint8_t *to)
         copy_elements(to + (size_t)i * op->size, r->refs->data[i] + op->offset, op->size, op->width, swap);
 }
 
+/* Whether an array's rows are pieces of sixteen bytes that need no other order: arguments of system calls, addresses. */
+static int is_sixteens(const rows *r, const ftb_op *op, const uint8_t *to)
+{
+    return op->op == FTB_OP_FIXED && op->size % 16 == 0 && ((uintptr_t)to & 15) == 0 &&
+           (op->width == 1 || r->plan->big_endian == FTB_HOST_BIG);
+}
+
+/* A row at a time, without a call for each. */
+static void gather_sixteens(const rows *r, const ftb_op *op, uint8_t *to, int past_cache)
+{
+#if defined(__SSE2__)
+    const size_t pieces = op->size / 16;
+    for (uint32_t i = 0; i < r->refs->n; i++) {
+        const __m128i *from = (const __m128i *)(const void *)(r->refs->data[i] + op->offset);
+        for (size_t k = 0; k < pieces; k++, to += 16) {
+            const __m128i piece = _mm_loadu_si128(from + k);
+            if (past_cache)
+                _mm_stream_si128((__m128i *)(void *)to, piece);
+            else
+                _mm_store_si128((__m128i *)(void *)to, piece);
+        }
+    }
+#else
+    (void)past_cache;
+    gather_fixed(r, op, to);
+#endif
+}
+
 static ftb_span locate(const rows *r, const ftb_op *op, uint32_t i)
 {
     int outside = 0;
@@ -266,25 +294,23 @@ static ftb_span locate(const rows *r, const ftb_op *op, uint32_t i)
 #define COMM_LEN 16 /* K:include/linux/sched.h TASK_COMM_LEN */
 
 /* The same sixteen bytes are the same name, whatever follows its NUL: most are found among those met lately as they are. */
-FTB_ALWAYS_INLINE int64_t intern_comm(ftb_intern *in, const uint8_t *s)
-{
-    uint64_t low = ftb_load64(s, 0), high = ftb_load64(s + 8, 0);
-    const ftb_intern_entry *entry = ftb_intern_near(in, low, high);
-    if (FTB_LIKELY(entry->low == low && entry->high == high && entry->code >= 0))
-        return entry->code;
-    return ftb_intern_sixteen(in, s);
-}
-
 static int gather_comms(const rows *r, const ftb_op *op, int32_t *out)
 {
     ftb_intern *in = op->intern;
-    int64_t all = 0;
-    for (uint32_t i = 0; i < r->refs->n; i++) {
-        int64_t code = intern_comm(in, r->refs->data[i] + op->offset);
-        all |= code;
+    const uint8_t *const *data = r->refs->data;
+    const uint32_t offset = op->offset, n = r->refs->n;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint8_t *s = data[i] + offset;
+        const uint64_t low = ftb_load64(s, 0), high = ftb_load64(s + 8, 0);
+        const ftb_intern_entry *entry = ftb_intern_near(in, low, high);
+        int64_t code = entry->code;
+        if (FTB_UNLIKELY(((entry->low ^ low) | (entry->high ^ high)) != 0))
+            code = ftb_intern_sixteen(in, s);
+        if (FTB_UNLIKELY(code < 0))
+            return FTB_NO_MEMORY;
         out[i] = (int32_t)code;
     }
-    return all < 0 ? FTB_NO_MEMORY : FTB_OK;
+    return FTB_OK;
 }
 
 static int gather_strings(const rows *r, const ftb_op *op, int32_t *out)
@@ -342,6 +368,10 @@ static size_t out_bytes(const ftb_op *op)
     }
 }
 
+/* So many rows tell how many there will be: early, since growing a column costs more than a guess that is too high, but not before
+ * the refs that wait in groups are few beside them. */
+#define GUESS_FROM (16 * FTB_GROUP)
+
 /* Final size of a column, guessed from the last one or from how far its streams have been read; 0 while it is too early to tell. */
 static size_t expected_bytes(const rows *r, const ftb_op *op, size_t coming)
 {
@@ -350,9 +380,9 @@ static size_t expected_bytes(const rows *r, const ftb_op *op, size_t coming)
         return op->usual;
     for (uint32_t i = 0; i < r->context->n_streams; i++)
         consumed += (double)r->context->streams[i].consumed + (double)r->context->streams[i].next_page;
-    if (consumed * 64 < total || consumed > total)
+    if ((r->plan->rows < GUESS_FROM && consumed * 64 < total) || consumed > total)
         return 0;
-    double expected = ((double)op->column.size + (double)coming) * (total / consumed) * 1.05 + FTB_GROUP * (double)out_bytes(op);
+    double expected = ((double)op->column.size + (double)coming) * (total / consumed) * 1.08 + FTB_GROUP * (double)out_bytes(op);
     return expected < (double)SIZE_MAX / 4 ? (size_t)expected : 0;
 }
 
@@ -394,6 +424,8 @@ static int gather_to(rows *r, ftb_op *op, uint8_t *to, size_t bytes)
         ftb_stream_out(to, (const uint8_t *)r->refs->ts, bytes);
     else if (op->op == FTB_OP_TS)
         memcpy(to, r->refs->ts, bytes);
+    else if (is_sixteens(r, op, to))
+        gather_sixteens(r, op, to, past_cache);
     else
         return past_cache ? gather_past_cache(r, op, to, bytes) : gather_values(r, op, to);
     return FTB_OK;
@@ -412,12 +444,34 @@ static int gather_op(rows *r, ftb_op *op)
     return status;
 }
 
+#define LINE 64u
+#define BURST_FROM 8192u /* bytes of records: so much the walk asks of memory in one go without waiting */
+#define BURST_MOST 65536u
+
+/* Bytes of the pages that a run of large records takes; 0: they do not stand one behind another, or the walk can do without help. */
+static size_t burst_of(const ftb_refs *refs)
+{
+    const size_t span = (size_t)((uintptr_t)refs->data[refs->n - 1] - (uintptr_t)refs->data[0]);
+    return refs->differ == 0 && span >= BURST_FROM && span <= BURST_MOST ? span : 0;
+}
+
+/* The walk would wait for the pages of the next batch, while memory idles during the gathering of this one: some lines a column. */
+static void bring_nearer(const ftb_refs *refs, size_t burst, uint32_t part, uint32_t parts)
+{
+    const uint8_t *from = refs->data[0] + FTB_AHEAD;
+    for (size_t at = burst * part / parts; at < burst * (part + 1) / parts; at += LINE)
+        __builtin_prefetch(from + at, 0, 1);
+}
+
 int ftb_gather(ftb_plan *plan, const ftb_gather_context *context, const ftb_refs *refs)
 {
     uint64_t words[FTB_GROUP];
     uint32_t pids[FTB_GROUP];
     rows r = {plan, context, refs, NO_WORD, NO_WORD, words, pids};
+    const size_t burst = burst_of(refs);
     for (uint32_t i = 0; i < plan->n_ops; i++) {
+        if (burst > 0)
+            bring_nearer(refs, burst, i, plan->n_ops);
         int status = gather_op(&r, &plan->ops[i]);
         if (status != FTB_OK)
             return status;

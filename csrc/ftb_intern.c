@@ -32,8 +32,7 @@ int ftb_intern_init(ftb_intern *in)
     if (in->table == NULL)
         return FTB_NO_MEMORY;
     in->mask = FIRST_TABLE - 1;
-    for (uint32_t i = 0; i < FTB_INTERN_NEAR; i++)
-        in->near[i].code = -1;
+    in->near[0].low = 1; /* zeros, as elsewhere, would belong here */
     uint64_t zero = 0;
     return ftb_column_append(&in->offsets, &zero, sizeof zero);
 }
@@ -112,22 +111,30 @@ static size_t padded_length(const uint8_t *s, size_t n)
     return nul != NULL ? (size_t)(nul - s) : n;
 }
 
+static void remember(ftb_intern *in, uint64_t low, uint64_t high, int64_t code)
+{
+    if (code >= 0)
+        *ftb_intern_near(in, low, high) = (ftb_intern_entry){.low = low, .high = high, .code = code};
+}
+
 /* What follows the NUL is cleared: kernels leave there what was in the buffer before. */
 static int64_t intern_cleared(ftb_intern *in, const uint8_t *s, uint64_t low, uint64_t high)
 {
     uint64_t end_low = first_nul(low), end_high = first_nul(high);
     low &= end_low != 0 ? end_low / 0x80 - 1 : UINT64_MAX;
     high &= end_low != 0 ? 0 : end_high != 0 ? end_high / 0x80 - 1 : UINT64_MAX;
-    ftb_intern_entry *entry = ftb_intern_near(in, low, high);
-    if (entry->low != low || entry->high != high || entry->code < 0)
-        *entry = (ftb_intern_entry){low, high, ftb_intern_code(in, s, padded_length(s, 16))};
-    return entry->code;
+    const ftb_intern_entry *entry = ftb_intern_near(in, low, high);
+    if (entry->low == low && entry->high == high)
+        return entry->code;
+    int64_t code = ftb_intern_code(in, s, padded_length(s, 16));
+    remember(in, low, high, code);
+    return code;
 }
 
 int64_t ftb_intern_sixteen(ftb_intern *in, const uint8_t *s)
 {
     uint64_t low = ftb_load64(s, 0), high = ftb_load64(s + 8, 0);
     int64_t code = intern_cleared(in, s, low, high);
-    *ftb_intern_near(in, low, high) = (ftb_intern_entry){low, high, code};
+    remember(in, low, high, code);
     return code;
 }

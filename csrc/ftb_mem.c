@@ -22,11 +22,11 @@ static int round_up(size_t n, size_t unit, size_t *rounded)
     return 1;
 }
 
-/* A mapping of whole huge pages, aligned to them; NULL: no memory. */
-static uint8_t *map_huge(size_t *capacity)
+/* A mapping of `wanted` bytes, whole huge pages, aligned to them; NULL: no memory. */
+static uint8_t *map_huge(size_t wanted)
 {
-    size_t wanted, all;
-    if (!round_up(*capacity, HUGE_PAGE, &wanted) || ftb_add_overflows(wanted, HUGE_PAGE, &all))
+    size_t all;
+    if (ftb_add_overflows(wanted, HUGE_PAGE, &all))
         return NULL;
     uint8_t *data = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED)
@@ -38,7 +38,6 @@ static uint8_t *map_huge(size_t *capacity)
     if (after > 0)
         (void)munmap(data + wanted, after);
     (void)madvise(data, wanted, MADV_HUGEPAGE); /* a wish: where it is refused, small pages serve as well */
-    *capacity = wanted;
     return data;
 }
 
@@ -111,10 +110,12 @@ void ftb_pool_empty(ftb_pool *pool)
 static ftb_column map_column(ftb_pool *pool, size_t want, size_t capacity)
 {
     ftb_mapping mapping = {0};
+    if (!round_up(capacity, HUGE_PAGE, &capacity))
+        return (ftb_column){0};
     if (pool != NULL)
         mapping = take(pool, want, capacity);
     if (mapping.data == NULL)
-        mapping = (ftb_mapping){map_huge(&capacity), 0, capacity};
+        mapping = (ftb_mapping){map_huge(capacity), 0, capacity};
     return (ftb_column){.data = mapping.data, .ready = mapping.ready, .capacity = mapping.capacity, .mapped = 1, .pool = pool};
 }
 
@@ -178,8 +179,10 @@ int ftb_column_reserve_for(ftb_column *column, size_t extra, size_t expected)
     if (want > column->capacity) {
         if (ftb_mul_overflows(column->capacity, 2, &capacity))
             capacity = want;
-        capacity = expected > want ? expected : capacity > want ? capacity : want;
-        if (grow(column, want, capacity < FIRST_CAPACITY ? FIRST_CAPACITY : capacity) != FTB_OK)
+        capacity = capacity > want ? capacity : want;
+        capacity = capacity > FIRST_CAPACITY ? capacity : FIRST_CAPACITY;
+        /* where a guess is too much for the system, what is needed may not be */
+        if ((expected <= want || grow(column, want, expected) != FTB_OK) && grow(column, want, capacity) != FTB_OK)
             return FTB_NO_MEMORY;
     }
     make_ready(column, want);

@@ -295,7 +295,8 @@ int ftb_merge_fill(ftb_merge *m, ftb_batch *out, ftb_report *report);
 #define FTB_INTERN_NEAR 256
 typedef struct {
     uint64_t low, high; /* a string of up to 16 bytes, with whatever follows its NUL */
-    int64_t code;       /* -1: empty entry */
+    int64_t code;
+    uint64_t unused; /* a power of two has its place without a multiplication */
 } ftb_intern_entry;
 
 typedef struct {
@@ -304,7 +305,8 @@ typedef struct {
     uint64_t *table;    /* open addressing: hash << 32 | code + 1; 0: free */
     uint32_t mask;
     uint32_t n;
-    ftb_intern_entry near[FTB_INTERN_NEAR]; /* task names repeat: most are found here */
+    /* Task names repeat: most are found here. Empty places hold what belongs to another place, and so is never looked for there. */
+    ftb_intern_entry near[FTB_INTERN_NEAR];
 } ftb_intern;
 
 int ftb_intern_init(ftb_intern *in);
@@ -315,7 +317,7 @@ int64_t ftb_intern_code(ftb_intern *in, const uint8_t *s, size_t n);
 /* The place of sixteen bytes among those met lately. */
 static inline ftb_intern_entry *ftb_intern_near(ftb_intern *in, uint64_t low, uint64_t high)
 {
-    return &in->near[((low + high * 31) * 0x9e3779b97f4a7c15ULL) >> 56];
+    return &in->near[((low + high) * 0x9e3779b97f4a7c15ULL) >> 56];
 }
 
 /* The same for a field of 16 bytes, a NUL-terminated (or full) string: TASK_COMM_LEN. */
@@ -411,6 +413,9 @@ typedef struct {
     uint32_t n;
 } ftb_refs;
 
+/* Where pages will be read next, as far behind a record: more than the walk itself looks ahead. */
+#define FTB_AHEAD 18432
+
 /* Append a row for each ref. */
 int ftb_gather(ftb_plan *plan, const ftb_gather_context *context, const ftb_refs *refs);
 
@@ -421,7 +426,7 @@ int ftb_gather(ftb_plan *plan, const ftb_gather_context *context, const ftb_refs
 #define FTB_EVEN 64
 typedef struct {
     uint32_t n;
-    uint32_t odd; /* rows of the plan over a multiple of FTB_EVEN */
+    uint32_t most; /* refs that it takes */
     int64_t ts[FTB_GROUP + FTB_APART];
     const uint8_t *data[FTB_GROUP + FTB_APART];
     uint64_t meta[FTB_GROUP + FTB_APART];
