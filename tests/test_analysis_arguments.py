@@ -70,3 +70,10 @@ def test_commands_refuse_numbers_that_none_are(arguments, capsys):
         main([*arguments, str(EXAMPLE)])
     assert stopped.value.code == 2
     assert "is not a number from" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", WITH_WORST)
+@pytest.mark.parametrize(("given", "error"), [(-1, ValueError), (8, ValueError), (0.5, TypeError), ("3", TypeError)])
+def test_a_fineness_that_is_none(name, given, error):
+    with ftbuf.open(EXAMPLE) as trace, pytest.raises(error, match="fineness"):
+        getattr(analysis, name)(trace, fineness=given)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ftbuf.analysis.stats import LOOKUP_LIMIT, Keys, Samples, bucket_bounds, buckets_of
-from ftbuf.analysis.tables import beside, rows_of, stacked, table
+from ftbuf.analysis.stats import FINENESS, LOOKUP_LIMIT, Keys, Samples, bucket_bounds, buckets_of
+from ftbuf.analysis.tables import beside, coarse_histogram, histogram_table, rows_of, stacked, table, total_table
 from ftbuf.cli.tables import (
     Column,
     microseconds,
@@ -134,3 +134,26 @@ def test_json_of_a_table(capsys):
     assert rows(made)[0]["task"] == "a"
     print_json({"tasks": made, "kind": "x"})
     assert json.loads(capsys.readouterr().out) == {"tasks": [{"task": "a", "mean": None}], "kind": "x"}
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1 << 40)), max_size=60), st.integers(0, FINENESS))
+def test_fine_histograms_hold_the_coarse_ones(values, fineness):
+    samples, groups = Samples(), np.array([group for group, _ in values], np.int64)
+    samples.grow(4)
+    samples.add(groups, np.array([value for _, value in values], np.int64))
+    headings, order = table({"name": ["a", "b", "c", "d"]}), np.array([2, 0, 3, 1])
+    fine, coarse = (histogram_table(headings, samples, order, n) for n in (fineness, 0))
+    made = coarse_histogram(fine)
+    assert {name: made[name].tolist() for name in made} == {name: coarse[name].tolist() for name in coarse}
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1000)), min_size=1, max_size=60))
+def test_the_row_of_all(values):
+    samples = Samples()
+    samples.add(np.array([group for group, _ in values], np.int64), np.array([value for _, value in values], np.int64))
+    own = np.arange(len(samples))
+    row = {name: column[0] for name, column in total_table(samples, [50.0], lost=own).to_dict().items()}
+    numbers = sorted(value for _, value in values)
+    median = numbers[-(-len(numbers) // 2) - 1]
+    assert (row["count"], row["min"], row["max"], row["total"]) == (len(numbers), numbers[0], numbers[-1], sum(numbers))
+    assert median <= row["p50"] <= median * 1.01 and row["lost"] == own.sum()

@@ -13,7 +13,7 @@ import pytest
 from corpus_data import ROOT
 
 PACKAGE = ROOT / "ftbuf"
-OPTIONAL = frozenset({"pandas", "polars", "pyarrow", "fsspec", "dask", "backports"})
+OPTIONAL = frozenset({"pandas", "polars", "pyarrow", "fsspec", "dask", "backports", "matplotlib"})
 
 
 def places() -> dict[str, tuple[int, int]]:

@@ -66,6 +66,8 @@ def test_examples_of_the_documents_run(document, tmp_path, monkeypatch):
     if any(re.search(r"to_pandas|to_polars|to_arrow|pandas", block) for block in blocks):
         for package in ("pandas", "polars", "pyarrow"):
             pytest.importorskip(package)
+    if any("plots" in block for block in blocks):
+        pytest.importorskip("matplotlib")
     (tmp_path / "trace.dat").write_bytes((ROOT / "examples" / "sched.dat").read_bytes())
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "documents"}

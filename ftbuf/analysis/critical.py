@@ -15,8 +15,8 @@ from .columns import Columns
 from .gaps import CpuGaps
 from .sched import one_buffer, require_events
 from .stats import PERCENTILES, Keys, Samples, among_longest
-from .tables import histogram_table, integers, rows_of, table
-from .wanted import check_count, check_percentiles, check_trace
+from .tables import histogram_table, integers, rows_of, table, total_table
+from .wanted import check_count, check_fineness, check_percentiles, check_trace
 
 EVENTS = {"irq": ("preemptirq:irq_disable", "preemptirq:irq_enable"),
           "preempt": ("preemptirq:preempt_disable", "preemptirq:preempt_enable")}
@@ -34,11 +34,13 @@ class CriticalSections:
     ----------
     kind, by : str
     table : Table
-        ``caller`` (of the function that began the section) or ``cpu``; ``count``, ``min``, ``last``, ``mean``, ``max``,
-        ``total`` and percentiles; ``lost``: sections that are not counted, because records of that CPU were lost
+        ``caller`` (of the function that began the section) or ``cpu``; ``count``, ``min``, ``mean``, ``max``, ``total`` and
+        percentiles; ``lost``: sections that are not counted, because records of that CPU were lost
         inside. Longest total first, or by CPU.
+    total : Table
+        One row: the same over all.
     histogram : Table
-        ``caller`` or ``cpu``; ``low``, ``high`` (inclusive), ``count``: from each power of two to the next.
+        ``caller`` or ``cpu``; ``low``, ``high`` (inclusive), ``count``: from each power of two to the next (or finer).
     worst : Table
         The longest: ``duration``, ``began``, ``ended``, ``cpu``, ``pid``, ``comm`` (at its begin), ``caller``,
         ``ended_by``.
@@ -54,6 +56,7 @@ class CriticalSections:
     kind: str
     by: str
     table: Table
+    total: Table
     histogram: Table
     worst: Table
     open: Table
@@ -62,7 +65,7 @@ class CriticalSections:
 
 
 def critical_sections(trace: Trace, kind: str = "irq", *, by: str = "caller", percentiles: Sequence[float] = PERCENTILES,
-                      worst: int = WORST) -> CriticalSections:
+                      worst: int = WORST, fineness: int = 0) -> CriticalSections:
     """How long interrupts (preemption) were off, from irq_disable to irq_enable (preempt_disable to preempt_enable).
 
     Rules:
@@ -85,6 +88,8 @@ def critical_sections(trace: Trace, kind: str = "irq", *, by: str = "caller", pe
         Rows of the table: functions that switched off, or CPUs.
     percentiles : list of float
         Columns ``p50`` and so on: by nearest rank, less than 1 % above the real value.
+    fineness : int
+        Of the histograms: 2 ** fineness buckets from each power of two to the next (at most 7: below 1 % wide).
     worst : int
         How many of the longest sections to list.
 
@@ -99,7 +104,7 @@ def critical_sections(trace: Trace, kind: str = "irq", *, by: str = "caller", pe
     """
     check_trace(trace)
     percentiles = check_percentiles(percentiles)
-    worst = check_count("worst", worst)
+    worst, fineness = check_count("worst", worst), check_fineness(fineness)
     if kind not in EVENTS:
         raise ValueError(f"kind is one of {', '.join(map(repr, EVENTS))}, not {kind!r}")
     if by not in ("caller", "cpu"):
@@ -115,7 +120,7 @@ def critical_sections(trace: Trace, kind: str = "irq", *, by: str = "caller", pe
     for step, lost in trace.steps(keys, columns, step_size=STEP):
         found.gaps.add(lost)
         found.add(pairer.pair(step_rows(step[keys[0]], step[keys[1]])))
-    return found.result(trace, kind, pairer, percentiles)
+    return found.result(trace, kind, pairer, percentiles, fineness)
 
 
 # ---- pairs ----
@@ -219,7 +224,7 @@ class _Sums:
         both = Sections.joined([self.worst, whole.taken(among_longest(whole.ended - whole.began, self.most, 1 - (1 << 63)))])
         self.worst = both.taken(np.lexsort((both.began, both.began - both.ended))[: self.most])
 
-    def result(self, trace: Trace, kind: str, pairer: Pairer, percentiles: Sequence[float]) -> CriticalSections:
+    def result(self, trace: Trace, kind: str, pairer: Pairer, percentiles: Sequence[float], fineness: int) -> CriticalSections:
         names = Callers(trace)
         samples, lost, keys = self.samples, self.lost, self.keys.values.astype(np.int64)
         heading: dict[str, Any] = {"cpu": keys}
@@ -231,9 +236,9 @@ class _Sums:
         order = np.argsort(keys) if self.by == "cpu" else np.argsort(-samples.total, kind="stable")
         summed = table({**heading, "count": samples.count, "min": samples.least, "mean": samples.mean, "max": samples.max,
                         "total": samples.total, **samples.percentiles(percentiles), "lost": lost})
-        return CriticalSections(kind, self.by, rows_of(summed, order), histogram_table(table(heading), samples, order),
-                                self.worst_table(trace, names), open_table(trace, names, pairer.open), pairer.repeated,
-                                pairer.unbegun)
+        return CriticalSections(kind, self.by, rows_of(summed, order), total_table(samples, percentiles, lost=lost),
+                                histogram_table(table(heading), samples, order, fineness), self.worst_table(trace, names),
+                                open_table(trace, names, pairer.open), pairer.repeated, pairer.unbegun)
 
     def worst_table(self, trace: Trace, names: Callers) -> Table:
         w = self.worst

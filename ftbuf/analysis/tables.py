@@ -98,15 +98,36 @@ def stacked(tables: Sequence[Table]) -> Table:
     return Table([{name: part.column(name) for name in names} for part in tables], names)
 
 
-def histogram_table(headings: Table, samples: Samples, order: np.ndarray) -> Table:
+def histogram_table(headings: Table, samples: Samples, order: np.ndarray, fineness: int = 0) -> Table:
     """Histograms of groups, one row a bucket: what a group's row in ``headings`` has, ``low``, ``high`` and ``count``."""
-    groups, low, high, count = samples.histograms()
+    groups, low, high, count = samples.histograms(fineness=fineness)
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     rows = np.argsort(place[groups], kind="stable")
     of_rows = rows_of(headings, groups[rows])
     return table({**{name: of_rows.column(name) for name in of_rows}, "low": low[rows], "high": high[rows],
                   "count": count[rows]})
+
+
+def coarse_histogram(fine: Table) -> Table:
+    """The same with one bucket from each power of two to the next."""
+    low = fine["low"]
+    _, bits = np.frexp(low.astype(np.float64))
+    power = np.where(low > 0, np.int64(1) << np.maximum(bits.astype(np.int64) - 1, 0), 0)
+    heading = fine.column_names[0]
+    name = fine.column(heading)
+    key = name.codes if isinstance(name, Encoded) else fine[heading]
+    first = np.flatnonzero(np.concatenate([[True], (key[1:] != key[:-1]) | (power[1:] != power[:-1])])[: len(low)])
+    counts = np.add.reduceat(fine["count"], first) if len(first) else np.zeros(0, np.int64)
+    return table({heading: rows_of(fine, first).column(heading), "low": power[first],
+                  "high": np.maximum(2 * power[first] - 1, 0), "count": counts})
+
+
+def total_table(samples: Samples, percentiles: Sequence[float], **counts: np.ndarray) -> Table:
+    """One row of all groups together; ``counts`` are of groups."""
+    one = samples.merged(np.zeros(len(samples), np.intp), 1)
+    return table({"count": one.count, "min": one.least, "mean": one.mean, "max": one.max, "total": one.total,
+                  **one.percentiles(percentiles), **{name: values.sum(keepdims=True) for name, values in counts.items()}})
 
 
 def beside(a: Table, b: Table, key: str, columns: Sequence[str], counts: Sequence[str] = ("count",)) -> Table:

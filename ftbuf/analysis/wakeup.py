@@ -15,9 +15,9 @@ from ..trace import Trace
 from .gaps import Gaps
 from .sched import SWITCH, WAKEUP, WAKEUP_NEW, WAKING, occurs, one_buffer, require_events, sleep_mask
 from .stats import PERCENTILES, Keys, Samples, among_longest
-from .tables import histogram_table, integers, rows_of, stacked, table
+from .tables import histogram_table, integers, rows_of, stacked, table, total_table
 from .wakeupmatch import Matcher
-from .wanted import check_count, check_percentiles, check_trace
+from .wanted import check_count, check_fineness, check_percentiles, check_trace
 
 WORST = 20
 # What a row of the table is -> its first column, and the field of WAIT that it is found by.
@@ -40,9 +40,11 @@ class WakeupLatency:
         else ``comm``, ``cpu`` or ``prio`` alone; ``count``, ``min``, ``last``, ``mean``, ``max`` and percentiles of the latencies;
         ``migrated``: ran on another CPU than the one that it was last on; ``repeated``: woken again before it ran;
         ``lost``: latencies that are not counted, because records were lost inside. Tasks and names: most time first.
+    total : Table
+        One row: the same over all, without ``last``, and with ``total``.
     histogram : Table
         ``pid`` (``comm``, ``cpu``, ``prio``), ``low``, ``high`` (inclusive) and ``count``: from each power of two to the
-        next.
+        next (or finer).
     worst : Table
         The longest latencies: ``latency``, ``woken_at``, ``ran_at``, ``pid``, ``comm``, ``prio``, ``cpu`` (it ran on),
         ``waker_pid``, ``waker_cpu``, ``from_cpu`` (-1: not known).
@@ -56,6 +58,7 @@ class WakeupLatency:
     by: str
     event: str
     table: Table
+    total: Table
     histogram: Table
     worst: Table
     open: Table
@@ -63,7 +66,7 @@ class WakeupLatency:
 
 
 def wakeup_latency(trace: Trace, *, by: str = "task", event: str | None = None, cpus: Iterable[int] | None = None,
-                   percentiles: Sequence[float] = PERCENTILES, worst: int = WORST) -> WakeupLatency:
+                   percentiles: Sequence[float] = PERCENTILES, worst: int = WORST, fineness: int = 0) -> WakeupLatency:
     """How long tasks waited from their wakeup to the switch that ran them.
 
     Rules:
@@ -94,6 +97,8 @@ def wakeup_latency(trace: Trace, *, by: str = "task", event: str | None = None, 
         Only latencies of tasks that ran on these CPUs then.
     percentiles : list of float
         Columns ``p50`` and so on: by nearest rank, less than 1 % above the real value.
+    fineness : int
+        Of the histograms: 2 ** fineness buckets from each power of two to the next (at most 7: below 1 % wide).
     worst : int
         How many of the longest latencies to list.
 
@@ -108,7 +113,7 @@ def wakeup_latency(trace: Trace, *, by: str = "task", event: str | None = None, 
     """
     check_trace(trace)
     percentiles = check_percentiles(percentiles)
-    worst = check_count("worst", worst)
+    worst, fineness = check_count("worst", worst), check_fineness(fineness)
     if by not in KEYS:
         raise ValueError(f"by is one of {', '.join(map(repr, KEYS))}, not {by!r}")
     require_events(trace, [SWITCH], "wakeup latency")
@@ -124,7 +129,7 @@ def wakeup_latency(trace: Trace, *, by: str = "task", event: str | None = None, 
         switches = step[view.key]
         numbers = found.know(matcher.tasks, switches)
         found.add(matcher, matcher.match([step[n] for n in names], switches, numbers))
-    return found.result(trace, wakeups[0] if wakeups else WAKING, matcher, percentiles)
+    return found.result(trace, wakeups[0] if wakeups else WAKING, matcher, percentiles, fineness)
 
 
 def chosen_events(trace: Trace, event: str | None) -> list[str]:
@@ -215,7 +220,7 @@ class _Sums:
 
     # ---- results ----
 
-    def result(self, trace: Trace, event: str, matcher: Matcher, percentiles: Sequence[float]) -> WakeupLatency:
+    def result(self, trace: Trace, event: str, matcher: Matcher, percentiles: Sequence[float], fineness: int) -> WakeupLatency:
         if self.worst is None:
             self.add(matcher, matcher.waiting()[:0])
         samples, keys = self.samples, self.keys.values
@@ -223,7 +228,8 @@ class _Sums:
         heading = {"comm": self.named(keys)} if self.by == "comm" else {KEYS[self.by][0]: keys.astype(np.int64)}
         order = np.lexsort((keys, -samples.total)) if self.by in ("task", "comm") else np.argsort(keys)
         summed = rows_of(self.table(trace, heading, percentiles), order)
-        return WakeupLatency(self.by, event, summed, histogram_table(table(heading), samples, order),
+        total = total_table(samples, percentiles, **self.all_counts())
+        return WakeupLatency(self.by, event, summed, total, histogram_table(table(heading), samples, order, fineness),
                              self.worst_table(), self.open(trace, matcher), matcher.running)
 
     def table(self, trace: Trace, heading: dict[str, Any], percentiles: Sequence[float]) -> Table:
@@ -234,8 +240,10 @@ class _Sums:
             columns["prio"] = np.array([self.prios.get(pid, 0) for pid in pids], np.int64)
         columns |= {"count": samples.count, "min": samples.least, "last": samples.last, "mean": samples.mean,
                     "max": samples.max, **samples.percentiles(percentiles)}
-        columns |= {name: self.counts.get(name, np.zeros(0, np.int64)) for name in ("migrated", "repeated", "lost")}
-        return table(columns)
+        return table(columns | self.all_counts())
+
+    def all_counts(self) -> dict[str, np.ndarray]:
+        return {name: self.counts.get(name, np.zeros(0, np.int64)) for name in ("migrated", "repeated", "lost")}
 
     def named(self, numbers: np.ndarray) -> Encoded:
         return Encoded(numbers.astype(np.int32), list(self.names))

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..arguments import check_type
 from ..trace import Trace
+from .stats import FINENESS
 
 
 def check_trace(trace: Any) -> None:
@@ -23,6 +24,14 @@ def check_percentiles(percentiles: Iterable[float]) -> list[float]:
         if not (math.isfinite(percent) and 0 <= percent <= 100):
             raise ValueError(f"a percentile is a number from 0 to 100, not {percent}")
     return listed
+
+
+def check_fineness(value: Any) -> int:
+    """Of histograms: 1 << fineness buckets between a power of two and the next."""
+    fineness = check_count("fineness", value)
+    if fineness > FINENESS:
+        raise ValueError(f"fineness is at most {FINENESS}, not {fineness}")
+    return fineness
 
 
 def check_count(name: str, value: Any) -> int:

@@ -16,11 +16,12 @@ from ..analysis import (
     latency_tracer,
     wakeup_latency,
 )
-from ..analysis.tables import beside
+from ..analysis.tables import beside, coarse_histogram, stacked, table
 from ..analysis.tracers import need_tracer
 from ..trace import Trace
 from .common import at_least, opened, usage_errors
-from .latencytext import TITLES, histogram_lines, section_lines, wakeup_lines
+from .latencytext import TITLES, histogram_lines, section_lines, shown, wakeup_lines
+from .plotfile import add_plot_argument, check_plot, save_plot
 from .report import write_kernel_text
 from .tables import Clock, Column, clock_of, print_json, print_lines, table_lines
 from .windows import add_cpu_argument, add_time_arguments, cpus, times
@@ -29,7 +30,9 @@ NAME = "latency"
 HELP = "how long tasks wait to run, or interrupts or preemption were off; of a latency tracer's recording its longest latency"
 
 BY = {"wakeup": ("task", "comm", "cpu", "prio"), "irq": ("caller", "cpu"), "preempt": ("caller", "cpu"), "tracer": ()}
+FINENESS = 3  # of histograms that are drawn: eight buckets between a power of two and the next
 COMPARED = ("count", "mean", "p99", "max")
+IN_TOTAL = ("count", "min", "mean", "p50", "p90", "p99", "p99.9", "max")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", "--worst", type=at_least(0), default=10, metavar="N", help="list the N longest (default: 10)")
     parser.add_argument("--histogram", action="store_true", help="also how often each latency was, by powers of two")
     parser.add_argument("--json", action="store_true", help="one JSON object; times in ns")
+    add_plot_argument(parser)
     add_time_arguments(parser)
     add_cpu_argument(parser)
 
@@ -62,6 +66,7 @@ class Measured:
 
 
 def run(options: argparse.Namespace) -> int:
+    check_plot(options)
     with opened(options.file) as (trace, said):
         of = options.of or ("tracer" if latency_tracer(trace) else "wakeup")
         wrong = misused(options, of)
@@ -77,6 +82,7 @@ def run(options: argparse.Namespace) -> int:
         return int(found.damaged)
     with opened(options.versus) as (trace, said):
         other = Measured(options.versus, of, measure(trace, of, options), clock_of(trace), bool(said))
+    save_plot(options, lambda: draw(found, other))
     compare(found, other, options)
     return int(found.damaged or other.damaged)
 
@@ -84,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
 def misused(options: argparse.Namespace, of: str) -> str:
     """What is wrong with the options together."""
     if of == "tracer":
-        given = [name for name in ("versus", "by", "event", "start", "end", "cpu") if getattr(options, name) is not None]
+        given = [name for name in ("versus", "by", "event", "start", "end", "cpu", "plot") if getattr(options, name) is not None]
         return f"a latency tracer's recording has one latency: --{given[0]} says nothing of it" if given else ""
     if options.by is not None and options.by not in BY[of]:
         return f"--by {options.by}: of {of} there are {', '.join(BY[of])}"
@@ -93,22 +99,30 @@ def misused(options: argparse.Namespace, of: str) -> str:
 
 def measure(trace: Trace, of: str, options: argparse.Namespace) -> WakeupLatency | CriticalSections:
     view, worst = trace.window(*times(options, trace)), options.worst
+    fineness = FINENESS if options.plot else 0
     if options.event is not None:
         with usage_errors():
             trace[options.event]
     if of == "wakeup":
         by = options.by or ("task" if options.versus is None else "comm")
-        return wakeup_latency(view, by=by, event=options.event, cpus=cpus(options), worst=worst)
-    return critical_sections(view.window(cpus=cpus(options)), of, by=options.by or "caller", worst=worst)
+        return wakeup_latency(view, by=by, event=options.event, cpus=cpus(options), worst=worst, fineness=fineness)
+    return critical_sections(view.window(cpus=cpus(options)), of, by=options.by or "caller", worst=worst, fineness=fineness)
+
+
+def draw(*all_of: Measured) -> Any:
+    from ..analysis import plots
+
+    return plots.latency(*(m.result for m in all_of), labels=[m.path for m in all_of], in_ns=all_of[0].clock.unit == "us")
 
 
 def show(found: Measured, options: argparse.Namespace) -> None:
+    save_plot(options, lambda: draw(found))
     if options.json:
-        print_json(fields(found.result))
+        print_json(fields(found.result) | {"histogram": coarse_histogram(found.result.histogram)})
     else:
         print_lines(lines(found))
         if options.histogram and found.result.table.num_rows:
-            print_lines(histogram_lines(found.result.histogram, found.clock))
+            print_lines(histogram_lines(coarse_histogram(found.result.histogram), found.clock))
 
 
 def lines(found: Measured) -> Iterator[str]:
@@ -133,8 +147,9 @@ def show_tracer(trace: Trace, options: argparse.Namespace) -> None:
 def compare(a: Measured, b: Measured, options: argparse.Namespace) -> None:
     key = a.result.table.column_names[0]
     both = beside(a.result.table, b.result.table, key, COMPARED)
+    totals = stacked([table({"file": [m.path], **{name: m.result.total.column(name) for name in IN_TOTAL}}) for m in (a, b)])
     if options.json:
-        print_json({"a": a.path, "b": b.path, "of": a.of, "by": a.result.by, "table": both})
+        print_json({"a": a.path, "b": b.path, "of": a.of, "by": a.result.by, "table": both, "total": totals})
         return
     clock = a.clock
     print(f"Latency of {a.of} by {a.result.by}, in {clock.unit}: a is {a.path}, b is {b.path}")
@@ -143,3 +158,5 @@ def compare(a: Measured, b: Measured, options: argparse.Namespace) -> None:
         text = None if name == "count" else clock.duration
         columns |= {f"{name}_{side}": Column(f"{TITLES.get(name, name)} {side}", text) for side in "ab"}
     print_lines(table_lines(both, columns))
+    print("\nAll:")
+    print_lines(table_lines(totals, shown(totals, clock)))

@@ -19,7 +19,7 @@ AT_END = 10  # of what is open at the end, so many are listed
 
 def wakeup_lines(found: WakeupLatency, clock: Clock) -> Iterator[str]:
     yield f"Wakeup latency by {found.by}, in {clock.unit}: from {found.event} to sched_switch"
-    yield from some_lines(found.table, clock, f"none: no switch to a task follows a record of {found.event}")
+    yield from some_lines(found, clock, f"none: no switch to a task follows a record of {found.event}")
     if found.worst.num_rows:
         yield f"\nThe {found.worst.num_rows} longest:"
         yield from table_lines(found.worst, {
@@ -40,7 +40,7 @@ def wakeup_lines(found: WakeupLatency, clock: Clock) -> Iterator[str]:
 def section_lines(found: CriticalSections, clock: Clock) -> Iterator[str]:
     what = {"irq": "Interrupts", "preempt": "Preemption"}[found.kind]
     yield f"{what} off, by {found.by}, in {clock.unit}: from {found.kind}_disable to {found.kind}_enable"
-    yield from some_lines(found.table, clock, "none: no such section is in the recording")
+    yield from some_lines(found, clock, "none: no such section is in the recording")
     if found.worst.num_rows:
         yield f"\nThe {found.worst.num_rows} longest:"
         yield from table_lines(found.worst, {
@@ -57,11 +57,14 @@ def section_lines(found: CriticalSections, clock: Clock) -> Iterator[str]:
     yield from lost_lines(found.table, "sections")
 
 
-def some_lines(table: Table, clock: Clock, none: str) -> Iterator[str]:
-    if table.num_rows:
-        yield from table_lines(table, shown(table, clock))
-    else:
+def some_lines(found: WakeupLatency | CriticalSections, clock: Clock, none: str) -> Iterator[str]:
+    if not found.table.num_rows:
         yield none
+        return
+    yield from table_lines(found.table, shown(found.table, clock))
+    if found.table.num_rows > 1:
+        yield "\nAll:"
+        yield from table_lines(found.total, shown(found.total, clock))
 
 
 def histogram_lines(table: Table, clock: Clock) -> Iterator[str]:

@@ -10,8 +10,10 @@ from ..analysis.loss import Losses, losses, rates
 from ..analysis.tables import stacked, table
 from ..survey import encoded
 from ..table import Table
+from ..trace import Trace
 from . import UsageError
 from .common import at_least, opened, say_damage, usage_errors
+from .plotfile import add_plot_argument, check_plot, save_plot
 from .tables import Column, clock_of, one_decimal, percent, print_json, print_lines, table_lines
 from .windows import add_cpu_argument, add_time_arguments, cpus, times
 
@@ -19,26 +21,30 @@ NAME = "loss"
 HELP = "per CPU and event: how many, bytes, events lost; --bins: over time"
 
 MOST = 20
+DRAWN_BINS = 200
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", help="a trace.dat, or a tracefs-shaped directory")
     parser.add_argument("--bins", type=at_least(1), metavar="N", help="events and losses in N stretches of time")
-    parser.add_argument("--by", choices=("cpu", "event"), help="with --bins: of each CPU, or kind of event, by itself")
+    parser.add_argument("--by", choices=("cpu", "event"), help="with --bins or --plot: of each CPU, or kind of event, by itself")
     parser.add_argument("--all", action="store_true", help=f"list all kinds of events, not the {MOST} largest")
     parser.add_argument("--json", action="store_true", help="one JSON object; times in ns, or in units of the clock")
+    add_plot_argument(parser)
     add_time_arguments(parser)
     add_cpu_argument(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    if options.by is not None and options.bins is None:
-        raise UsageError("--by is for --bins")
+    check_plot(options)
+    if options.by is not None and options.bins is None and options.plot is None:
+        raise UsageError("--by is for --bins and --plot")
     with opened(options.file) as (whole, said):
         trace = whole.window(*times(options, whole), cpus=cpus(options))
         found = losses(trace)
         with usage_errors():
             over_time = None if options.bins is None else rates(trace, bins=options.bins, by=options.by)
+            save_plot(options, lambda: draw(options, trace, found))
         if options.json:
             print_json({"cpus": found.cpus, "total": found.total, "events": found.events}
                        | ({} if over_time is None else {"rates": over_time}))
@@ -49,6 +55,13 @@ def run(options: argparse.Namespace) -> int:
                 print_lines(["", *table_lines(over_time, rate_columns(over_time, time))])
         say_damage(trace, said)
         return int(bool(said))
+
+
+def draw(options: argparse.Namespace, trace: Trace, found: Losses) -> Any:
+    from ..analysis import plots
+
+    over_time = rates(trace, bins=options.bins or DRAWN_BINS, by=options.by)
+    return plots.rates(over_time, found, in_ns=trace.info["clock_unit"] == "ns")
 
 
 def lines(found: Losses, most: int | None) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from typing import Any
 
 from ..analysis.calltree import call_tree, folded
 from ..analysis.profile import function_profile, trace_stat
@@ -11,6 +12,7 @@ from ..durations import duration_text
 from ..table import Table
 from ..trace import Trace
 from .common import opened, say_damage
+from .plotfile import add_plot_argument, check_plot, save_plot
 from .tables import print_json, print_lines, printable
 from .windows import add_cpu_argument, add_time_arguments, cpus, times
 
@@ -27,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_cpu_argument(parser)
     add_time_arguments(parser)
     parser.add_argument("-P", "--pid", action="append", type=int, help="only calls of this task")
+    add_plot_argument(parser)
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--tree", action="store_true", help="functions below their callers")
     how.add_argument("--folded", action="store_true", help="lines 'caller;function ns' for flame graphs")
@@ -34,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    check_plot(options)
     with opened(options.file) as (whole, said):
         start, end = times(options, whole)
         trace = whole.window(start, end, pids=options.pid)
@@ -45,8 +49,15 @@ def run(options: argparse.Namespace) -> int:
             print_lines(tree_lines(call_tree(trace, sleep_time=options.sleep_time)))
         else:
             print_lines(stat_lines(options, trace))
+        save_plot(options, lambda: draw(options, trace))
         say_damage(trace, said)
         return int(bool(said))
+
+
+def draw(options: argparse.Namespace, trace: Trace) -> Any:
+    from ..analysis import plots
+
+    return plots.profile(profile(options, trace), in_ns=trace.info["clock_unit"] == "ns")
 
 
 def profile(options: argparse.Namespace, trace: Trace) -> Table:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..analysis.cpus import cpu_busy
 from ..analysis.irqs import irq_time
-from ..analysis.osnoise import noise
+from ..analysis.osnoise import Noise, noise
 from ..analysis.power import frequency_residency, idle_residency
 from ..analysis.systemcalls import BY, syscalls
 from ..analysis.tasks import task_states
@@ -18,6 +18,7 @@ from ..table import Table
 from ..trace import Trace
 from . import UsageError
 from .common import opened
+from .plotfile import add_plot_argument, check_plot, save_plot
 from .rtlatext import histogram_lines, osnoise_lines, timerlat_lines
 from .tables import (
     Clock,
@@ -58,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--histogram", action="store_true", help="--what noise: histograms, as rtla's of timerlat and osnoise")
     parser.add_argument("--all", action="store_true", help=f"list all rows, not the first {MOST}")
     parser.add_argument("--json", action="store_true", help="one JSON object; times in ns, or in units of the clock")
+    add_plot_argument(parser)
     add_time_arguments(parser)
 
 
@@ -65,9 +67,11 @@ def run(options: argparse.Namespace) -> int:
     what = ALL[options.what]
     if options.histogram and options.what != "noise":
         raise UsageError("--histogram is for --what noise")
+    check_plot(options)
     with opened(options.file) as (whole, said):
         trace = whole.window(*times(options, whole))
         tables = what.tables(trace, options)
+        save_plot(options, lambda: draw(tables, options.what, trace))
         if options.json:
             print_json(tables)
         elif what.text is not None:
@@ -75,6 +79,16 @@ def run(options: argparse.Namespace) -> int:
         else:
             print_lines(lines(tables, what, clock_of(trace), most(options)))
         return int(bool(said))
+
+
+def draw(tables: dict[str, Table], what: str, trace: Trace) -> Any:
+    from ..analysis import plots
+
+    if what == "noise":
+        return plots.noise(Noise(**tables))
+    how = {"irqs": plots.handlers, "idle": plots.residency, "frequency": plots.residency, "cpus": plots.cpus,
+           "syscalls": plots.syscalls, "tasks": plots.tasks}
+    return how[what](tables[what], in_ns=trace.info["clock_unit"] == "ns")
 
 
 def most(options: argparse.Namespace) -> int | None:
