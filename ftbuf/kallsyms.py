@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import binascii
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from . import _core
 
 _PAGE = 4096
 _ABSOLUTE = b"Aa"
 _LOCAL_DATA = b"bd"
 _DOLLAR = ord("$")
-_BLANK = ord(" ")
-_LINE = re.compile(rb"^([0-9a-fA-F]{1,16}) (\S) ([^\s\0]+)[ \t\r]*$", re.MULTILINE)
-_DIGITS = np.full(256, -1, np.int8)
-for _i, _digit in enumerate(b"0123456789abcdef"):
-    _DIGITS[[_digit, ord(chr(_digit).upper())]] = _i
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,89 +69,20 @@ def texts_at(texts: bytes, places: NDArray[np.int64]) -> list[bytes]:
 
 def read_kallsyms(text: bytes) -> Lines:
     """The symbols that count. An odd line costs only itself."""
-    try:
-        columns = _regular_columns(text)
-    except ValueError:
-        columns = _odd_columns(text)
+    found: Any = _core.read_kallsyms(text)
+    addresses, types, names, modules, texts = found
+    columns = Columns(np.frombuffer(addresses, np.uint64), np.frombuffer(types, np.uint8), np.frombuffer(names, np.int64),
+                      np.frombuffer(modules, np.int64), texts)
     hidden = len(columns.addresses) > 0 and not columns.addresses.any()
     first = np.frombuffer(columns.texts, np.uint8)[columns.names]
-    keep = ~np.isin(columns.types, list(_ABSOLUTE)) & (first != _DOLLAR) & (not hidden)
-    return Lines(columns.kept(keep), bool(np.isin(columns.types, list(_LOCAL_DATA)).any()))
+    keep = ~_among(_ABSOLUTE, columns.types) & (first != _DOLLAR) & (not hidden)
+    return Lines(columns.kept(keep), bool(_among(_LOCAL_DATA, columns.types).any()))
 
 
-def _regular_columns(text: bytes) -> Columns:
-    """Of a text whose every line is "ADDRESS TYPE NAME" or "ADDRESS TYPE NAME<tab>[MODULE]", all addresses as wide.
-
-    Raises
-    ------
-    ValueError
-        It is not.
-    """
-    if any(odd in text for odd in (b"\0", b"\r", b"\v", b"\f")):
-        raise ValueError("other white space")
-    marked = (text if text.endswith(b"\n") else text + b"\n").replace(b"\t[", b"\0")
-    count = marked.count(b"\0")
-    if b"\t" in marked or marked.count(b"]\n") != count or marked.count(b"]") != count:
-        raise ValueError("brackets elsewhere")
-    marked = marked.replace(b"]\n", b"\0\n")
-    characters = np.frombuffer(marked, np.uint8)
-    ends = np.flatnonzero(characters == ord("\n"))
-    starts = np.concatenate([[0], ends[:-1] + 1])
-    width = marked.find(b" ")
-    if not 0 < width <= 16 or (ends - starts).min() < width + 4 or marked.count(b" ") != 2 * len(starts):
-        raise ValueError("not three words a line")
-    if not ((characters[starts + width] == _BLANK) & (characters[starts + width + 2] == _BLANK)).all():
-        raise ValueError("words of other lengths")
-    addresses = _hexadecimal(characters[starts[:, None] + np.arange(width)])
-    names = starts + width + 3
-    modules = _module_places(characters, ends)
-    if not characters[names].all():
-        raise ValueError("a name is missing")
-    moved = 2 * np.arange(len(starts))  # by the NULs that come to stand before each line's end
-    return Columns(addresses, characters[starts + width + 1], names + moved, np.where(modules < 0, -1, modules + moved),
-                   marked.replace(b"\n", b"\0\0\n"))
-
-
-def _module_places(characters: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where each line's module begins: NULs stand before it and after it."""
-    places = np.full(len(ends), -1, np.int64)
-    nuls = np.flatnonzero(characters == 0)
-    lines = np.searchsorted(ends, nuls)
-    if (lines[0::2] != lines[1::2]).any():
-        raise ValueError("half a module")
-    places[lines[0::2]] = nuls[0::2] + 1
-    return places
-
-
-def _hexadecimal(characters: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """One number a row."""
-    rows, width = characters.shape
-    digits = np.zeros((rows, 16), np.uint8)
-    found = _DIGITS[characters]
-    if (found < 0).any():
-        raise ValueError("no hexadecimal digit")
-    digits[:, 16 - width :] = found
-    return (digits[:, 0::2] << 4 | digits[:, 1::2]).view(">u8")[:, 0].astype(np.uint64)
-
-
-def _odd_columns(text: bytes) -> Columns:
-    """Of any text: the lines of it that are lines of kallsyms."""
-    found = _LINE.findall(text.rstrip(b"\0").replace(b"\t[", b"[").replace(b" [", b"["))
-    both = [_split_module(name) for _, _, name in found]
-    packed = binascii.unhexlify(b"".join([address.zfill(16) for address, _, _ in found]))
-    sizes = np.array([len(name) + len(module) + 3 for name, module in both], np.int64)
-    names = np.cumsum(sizes) - sizes + 1
-    modules = [at + len(name) + 1 if module else -1 for at, (name, module) in zip(names.tolist(), both, strict=True)]
-    return Columns(np.frombuffer(packed, ">u8").astype(np.uint64), np.frombuffer(b"".join([t for _, t, _ in found]), np.uint8),
-                   names, np.array(modules, np.int64), b"".join([b" %s\0%s\0" % pair for pair in both]))
-
-
-def _split_module(name: bytes) -> tuple[bytes, bytes]:
-    if name.endswith(b"]"):
-        head, bracket, module = name.rpartition(b"[")
-        if bracket and head:
-            return head, module[:-1]
-    return name, b""
+def _among(some: bytes, characters: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    table = np.zeros(256, np.bool_)
+    table[list(some)] = True
+    return table[characters]
 
 
 # ---- one row an address ----
@@ -261,16 +189,21 @@ class SymbolTable:
         of several at one address the binary search of the C library probes first.
         """
         columns = self._lines.columns
+        places = self.name_places.copy()
         backwards = np.arange(len(columns.addresses) - 1, -1, -1)
         order = backwards[np.argsort(columns.addresses[::-1], kind="stable")]
         ascending = columns.addresses[order]
-        low = np.zeros(len(self), dtype=np.int64)
-        high = np.full(len(self), len(order), dtype=np.int64)
+        is_first = np.ones(len(order), np.bool_)
+        is_first[1:] = ascending[1:] != ascending[:-1]
+        shared = np.flatnonzero(np.diff(np.flatnonzero(is_first), append=len(order)) > 1)  # rows of several symbols
+        wanted = self.addresses[shared]
+        low = np.zeros(len(shared), dtype=np.int64)
+        high = np.full(len(shared), len(order), dtype=np.int64)
         middle = (low + high) // 2
         for _ in range(len(order).bit_length() + 1):
             middle = (low + high) // 2
             probe = ascending[np.minimum(middle, len(order) - 1)]
-            low = np.where(probe < self.addresses, middle + 1, low)
-            high = np.where(probe > self.addresses, middle, high)
-        places: NDArray[np.int64] = columns.names[order[middle]]
+            low = np.where(probe < wanted, middle + 1, low)
+            high = np.where(probe > wanted, middle, high)
+        places[shared] = columns.names[order[middle]]
         return places

@@ -15,6 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ftbuf._core import read_kallsyms
+from ftbuf.kallsyms import text_at
 from ftbuf.names import Comms, Symbol, Symbols, parse_cmdlines, parse_printk_formats, parse_tgids
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
@@ -272,3 +274,36 @@ def test_tables_of_the_corpus() -> None:
     for path in (SHARED / "corpus").glob("*/*/printk_formats*"):
         data = kernel_file(path)
         assert len(parse_printk_formats(data)) == len({line.partition(b" ")[0] for line in data.splitlines()})
+
+
+def kallsyms_lines(text: bytes) -> list[tuple[int, bytes, bytes, bytes]]:
+    """Address, type, name and module of each line that is one, in plain words."""
+    joined = text.rstrip(b"\0").replace(b"\t[", b"[").replace(b" [", b"[")
+    lines = []
+    for address, kind, word in re.findall(rb"(?m)^([0-9a-fA-F]{1,16}) (\S) ([^\s\0]+)[ \t\r]*$", joined):
+        name, bracket, module = word[:-1].rpartition(b"[") if word.endswith(b"]") else (b"", b"", b"")
+        lines.append((int(address, 16), kind, *((name, module) if bracket and name else (word, b""))))
+    return lines
+
+
+def lines_read(text: bytes) -> list[tuple[int, bytes, bytes, bytes]]:
+    addresses, kinds, names, modules, texts = read_kallsyms(text)
+    numbers = [memoryview(column).cast("q").tolist() for column in (addresses, names, modules)]
+    starts, places, inside = numbers
+    return [(start & (1 << 64) - 1, bytes([kind]), text_at(texts, name), text_at(texts, module))
+            for start, kind, name, module in zip(starts, bytes(kinds), places, inside, strict=True)]
+
+
+_SCRAPS = st.sampled_from([b"0", b"ffffffff81000000", b"c0400000", b" ", b" ", b"T", b"t", b"name", b"x", b"\t", b"[", b"]", b"[m]",
+                           b"\t[mod]", b"\n", b"\n", b"\r", b"\0", b"\xff", b"$", b" T a", b"10 T "])
+
+
+@given(st.lists(_SCRAPS, max_size=60).map(b"".join))
+def test_lines_of_kallsyms_are_what_a_plain_reading_gives(text: bytes) -> None:
+    assert lines_read(text) == kallsyms_lines(text)
+
+
+@given(st.binary(max_size=200))
+def test_any_text_of_kallsyms(text: bytes) -> None:
+    assert lines_read(text) == kallsyms_lines(text)
+    assert lines_read(KALLSYMS + text) == kallsyms_lines(KALLSYMS + text)
