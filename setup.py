@@ -1,7 +1,8 @@
 """Builds the one extension module; everything else is in pyproject.toml.
 
 FTBUF_WARNINGS=1 makes warnings errors; FTBUF_SANITIZE=1 builds with the address and undefined-behaviour sanitizers
-(run Python with LD_PRELOAD="$(gcc -print-file-name=libasan.so)" then). Both are for development: a release has neither.
+(run Python with LD_PRELOAD="$(gcc -print-file-name=libasan.so)" then); FTBUF_NARROW=1 leaves out what is compiled for CPUs with
+AVX-512, so that the code for all others runs. All are for development: a release has none.
 """
 import os
 
@@ -32,13 +33,14 @@ def files(ending, folder="csrc"):
     return sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(ending))
 
 
+narrow = ["-DFTB_NARROW"] if switched_on("FTBUF_NARROW") else []
 sanitize = SANITIZE if switched_on("FTBUF_SANITIZE") else []
 extension = Extension(
     "ftbuf._core",
     sources=["ftbuf/_core.pyx", *files(".c")],
     include_dirs=["csrc"],
     depends=[*files(".h"), *files((".pxd", ".pxi"), "ftbuf")],
-    extra_compile_args=[*COMPILE, *(["-Werror"] if switched_on("FTBUF_WARNINGS") else []), *sanitize],
+    extra_compile_args=[*COMPILE, *(["-Werror"] if switched_on("FTBUF_WARNINGS") else []), *narrow, *sanitize],
     extra_link_args=sanitize[:1],
 )
 

@@ -5,14 +5,9 @@
 #include "ftb_inline.h"
 #include "ftb_walk.h"
 
-#if defined(__x86_64__) && defined(__GNUC__) && !FTB_HOST_BIG
-#define HAVE_AVX512 1
-#include <immintrin.h>
-#else
-#define HAVE_AVX512 0
-#endif
+#if FTB_HAS_WIDE
 
-#if HAVE_AVX512
+#include <immintrin.h>
 
 #define LANES 8
 #define TARGET __attribute__((target("avx512f")))
@@ -87,7 +82,7 @@ TARGET static void walk_alike(ftb_stream *s, const ftb_select *select, ftb_batch
 void ftb_walk_alike(ftb_stream *s, const ftb_select *select, ftb_batch *out)
 {
     /* the id right behind the header, and eight bytes to load of the last record */
-    if (s->abi->big_endian || s->abi->type_offset != 0 || (size_t)(s->end - s->cur) < 8 || !__builtin_cpu_supports("avx512f"))
+    if (s->abi->big_endian || s->abi->type_offset != 0 || (size_t)(s->end - s->cur) < 8 || !ftb_is_wide())
         return;
     walk_alike(s, select, out);
 }

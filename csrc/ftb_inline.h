@@ -16,6 +16,18 @@
 #define FTB_HOST_BIG 0
 #endif
 
+/* Code for CPUs with AVX-512 is compiled beside the usual one, and chosen at run time. FTB_NARROW: leave it out, for tests. */
+#if defined(__x86_64__) && defined(__GNUC__) && defined(__SSE2__) && !defined(FTB_NARROW)
+#define FTB_HAS_WIDE 1
+FTB_ALWAYS_INLINE int ftb_is_wide(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("bmi2");
+}
+#else
+#define FTB_HAS_WIDE 0
+#endif
+
 /* Every load goes through memcpy: pages have no alignment that the host's ABI would accept. */
 FTB_ALWAYS_INLINE uint16_t ftb_load16(const uint8_t *p, int big)
 {

@@ -122,15 +122,19 @@ def field_op(field: Field, dictionary: Any = None) -> Op:
     return (code, where, width, width, sign if field.kind is Kind.ARRAY else 0, field.offset, size, None)
 
 
-def dtype_of(field: Field) -> np.dtype[Any]:
-    op = field_op(field)
-    return np.dtype(f"{'i' if op[4] else 'u'}{op[3]}")
+# By sign and width of an element, as an op has them.
+DTYPES = {(sign, width): np.dtype(f"{'ui'[sign]}{width}") for sign in (0, 1) for width in (1, 2, 4, 8)}
+
+
+def dtype_of(op: Op) -> np.dtype[Any]:
+    return DTYPES[op[4], op[3]]
 
 
 def field_column(field: Field, name: str) -> ColumnPlan:
     if field.kind is Kind.STRING:
         return string_column(field, name)
-    op, dtype = field_op(field), dtype_of(field)
+    op = field_op(field)
+    dtype = dtype_of(op)
     if op[0] == _core.OP_LIST:
         return ColumnPlan(name, op, lambda ends, values: Lists(array(ends, np.uint64), array(values, dtype)))
     if op[0] == _core.OP_FIXED:

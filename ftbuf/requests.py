@@ -124,6 +124,8 @@ def joint_table(places: list[int], plans: list[EventPlan], names: list[str]) -> 
 
 
 def agree(columns: Sequence[ColumnPlan]) -> bool:
+    if len(columns) == 1:
+        return True  # of one file: most are
     first, *others = [c.of_nothing() for c in columns]
     return all(first.agrees(other) for other in others)
 
