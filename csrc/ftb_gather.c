@@ -1,10 +1,5 @@
 /* Gathering, by the loops that suit the CPU. */
 #include "ftb_gather.h"
-
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
 #include "ftb_gather_loops.h"
 
 uint64_t ftb_read_scalar(const ftb_op *op, int big_endian, const uint8_t *data)

@@ -8,6 +8,10 @@
 #include "ftb_inline.h"
 #include "ftbuf.h"
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 /* Columns this large will not be read again while they are in cache: stores that go past the cache spare reading each line first. */
 #define FTB_STREAM_FROM ((size_t)1 << 20)
 
@@ -457,7 +461,7 @@ static void bring_nearer(const ftb_refs *refs, size_t burst, uint32_t part, uint
         __builtin_prefetch(from + at, 0, 1);
 }
 
-static int gather_all(ftb_plan *plan, const ftb_gather_context *context, const ftb_refs *refs)
+static inline int gather_all(ftb_plan *plan, const ftb_gather_context *context, const ftb_refs *refs)
 {
     uint64_t words[FTB_GROUP];
     uint32_t pids[FTB_GROUP];

@@ -3,7 +3,7 @@
 
 #if FTB_HAS_WIDE
 
-#include <emmintrin.h>
+#include <emmintrin.h> /* not for such CPUs alone */
 
 /* Whatever is defined from here on is compiled for such CPUs; only ftb_gather calls it, once it has asked. */
 #if defined(__clang__)
