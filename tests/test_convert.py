@@ -166,8 +166,10 @@ def test_command(recordings, tmp_path, capsys):
     out = tmp_path / "out.dat"
     assert main(["convert", str(EXAMPLE), "-o", str(out), "--version", "6"]) == 0
     assert records(out) == records(EXAMPLE)
-    assert main(["convert", str(EXAMPLE), "-o", str(out), "--version", "6", "--compression", "zlib"]) == 1
-    assert "cannot be compressed" in capsys.readouterr().err
+    for command, file, more in (("convert", EXAMPLE, ["--version", "6"]), ("split", EXAMPLE, ["--version", "6"]), ("split", out, [])):
+        assert main([command, str(file), "-o", str(tmp_path / "no"), "--compression", "zlib", *more]) == 2
+        assert "version 6 cannot be compressed" in capsys.readouterr().err
+    assert not (tmp_path / "no").exists()
     path = recordings["k612-snapshot"].path
     assert main(["convert", str(path), "-o", str(out), "--snapshot"]) == 0
     with ftbuf.open(path, errors="warn") as trace:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ..rewrite import convert
+from . import UsageError
 from .common import opened
 
 NAME = "convert"
@@ -23,7 +24,14 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--compression", choices=("none", "zlib", "zstd"), help="version 7 only")
 
 
+def check_output(version: int | None, options: argparse.Namespace) -> None:
+    """The version that is written has to know the compression that was asked for."""
+    if version == 6 and options.compression not in (None, "none"):
+        raise UsageError(f"version 6 cannot be compressed: --compression {options.compression} is for version 7")
+
+
 def run(options: argparse.Namespace) -> int:
+    check_output(options.version, options)
     with opened(options.file) as (trace, said):
         convert(trace, options.output, version=options.version or 7, compression=options.compression,
                 snapshot=options.snapshot, errors="warn")

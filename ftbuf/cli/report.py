@@ -80,7 +80,7 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
         help="fields instead of text for these events",
     )
     group.add_argument("-N", dest="no_plugins", action="store_true", help="the text of print formats alone")
-    group.add_argument("-w", dest="wakeup", action="store_true", help="accepted for trace-cmd's sake")
+    group.add_argument("-w", dest="wakeup", action="store_true", help="how long tasks waited from wakeup to switch, and a summary")
 
 
 def _add_times(parser: argparse.ArgumentParser) -> None:
@@ -238,6 +238,7 @@ def trace_cmd_request(trace: Trace, options: argparse.Namespace) -> TraceCmdRequ
         options.raw_ts,
         options.ts_offset,
         options.align_ts,
+        options.wakeup,
     )
 
 

@@ -15,6 +15,7 @@ from .drawn import DrawnFallBack, call_of, programs
 from .lineplan import LinePlan
 from .lines import Names, lines
 from .symbols import Spelling
+from .wakeups import Wakeups
 from .writer import can_write, line_writer
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class TraceCmdRequest:
     raw_ts: bool = False
     ts_offset: int = 0
     align_ts: bool = False
+    wakeups: bool = False  # -w
 
 
 def with_clock(trace: Trace, request: TraceCmdRequest) -> tuple[Trace, tracecmd.Options]:
@@ -72,21 +74,27 @@ def trace_cmd_report(trace: Trace, request: TraceCmdRequest) -> Iterator[bytes]:
     texts = trace_cmd_texts(recording, plugins=request.plugins, is_raw=options.is_raw)
     graphs = graph_bodies(recording, options) if request.plugins and not options.raw else None
     plan = tracecmd.line_plan(options, trace_cmd_columns(), buffers=[b.name for b in recording.buffers] or [""])
-    printer = tracecmd.Lines(options, plan, texts, graphs)
+    waits = Wakeups(options.seconds) if request.wakeups else None
+    printer = tracecmd.Lines(options, plan, waits.noting(texts) if waits else texts, graphs)
     if can_write(plan, trace) and not any(printer.draws("ftrace", name) for name in options.raw_events):
-        yield from _written(trace, names, plan, texts, printer, options)
+        yield from _written(trace, names, plan, texts, printer, options, waits)
     else:
         yield from printer.print(lines(trace, names))
+    if waits:
+        yield from waits.summary()
 
 
 def _written(
-    trace: Trace, names: Names, plan: LinePlan, texts: EventTexts, printer: tracecmd.Lines, options: tracecmd.Options
+    trace: Trace, names: Names, plan: LinePlan, texts: EventTexts, printer: tracecmd.Lines, options: tracecmd.Options,
+    waits: Wakeups | None,
 ) -> Iterator[bytes]:
     """Lines by the core, those of calls and returns, too."""
     recording = trace.recording
     fall_back = DrawnFallBack(printer)
 
     def program(pair: tuple[str, str]) -> Any:
+        if waits and waits.watches(*pair):
+            return None
         fmt = recording.format_or_common(pair)
         return programs(texts, fmt, options) if printer.draws(*pair) else texts.program(fmt)
 

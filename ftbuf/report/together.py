@@ -15,6 +15,7 @@ from .columns import trace_cmd_columns
 from .lines import Line, Names
 from .record import LineRecord, encoded
 from .render import TraceCmdRequest, counts_seconds, cpu_count, graph_bodies
+from .wakeups import Wakeups
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -28,11 +29,14 @@ def report_together(trace: Trace, request: TraceCmdRequest) -> Iterator[bytes]:
     trace, options = on_clock(trace, request)
     recording = trace.recording
     printers = [trace_cmd_texts(f, plugins=request.plugins, is_raw=options.is_raw) for f in recording.files]
-    texts = per_file(recording, printers)
+    waits = Wakeups(options.seconds) if request.wakeups else None
+    texts = per_file(recording, [waits.noting(p) for p in printers] if waits else printers)
     graphs = graph_bodies(recording, options) if request.plugins and not options.raw else None
     plan = tracecmd.line_plan(options, trace_cmd_columns(), buffers=[b.name for b in recording.buffers])
     records = trace.objects(Line, lambda file: Names(file.comms, file.tgids, kernel=False))
     yield from tracecmd.Lines(options, plan, texts, graphs).print(records)
+    if waits:
+        yield from waits.summary()
 
 
 def on_clock(trace: Trace, request: TraceCmdRequest) -> tuple[Trace, tracecmd.Options]:
