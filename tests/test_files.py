@@ -315,8 +315,25 @@ def test_every_file_of_a_report_has_its_formats_and_names(two, capsysbinary):
     assert [line.split("-")[0] for line in both] == [{"a": "ann", "b": "bob"}[x] for x in "abaabaab"]
 
 
-def test_the_kernels_layout_is_of_one_recording(two, capsysbinary):
+def test_the_kernels_layout_of_several_files(two, capsysbinary):
+    """Each file's lines as its own report has them, behind its name, in time order; headings first."""
     status, text = report(capsysbinary, "--style", "kernel", *two)
+    assert status == 0
+    own = {}
+    for path in two:
+        alone = report(capsysbinary, "--style", "kernel", path)[1].splitlines()
+        own[path.name] = [line for line in alone if not line.startswith("#")]
+        heading = [line for line in alone if line.startswith("#")]
+        at = text.splitlines().index(f"# file: {path.name}") + 1
+        assert text.splitlines()[at : at + len(heading)] == heading
+    merged = [line for line in text.splitlines() if not line.startswith("#")]
+    assert sorted(merged) == sorted(f"{name}: {line}" for name, lines in own.items() for line in lines)
+    assert [line[0] for line in merged] == list("abaabaab")
+    assert len(report(capsysbinary, "--style", "kernel", "-O", "latency-format", *two)[1].splitlines()) > 16
+
+
+def test_graphs_of_several_files_are_not_merged(two, tmp_path, capsysbinary):
+    status, text = report(capsysbinary, "--style", "kernel", "--buffer", "snapshot", *two)
     assert (status, text) == (1, "")
 
 

@@ -80,15 +80,16 @@ def test_lines_stream(trace):
         trace.lines()
 
 
-def test_lines_of_several_files(capfdbinary):
+def test_lines_of_several_files(recordings, capfdbinary):
     with ftbuf.open([EXAMPLE, EXAMPLE]) as both:
         lines = list(both.lines())
         assert lines == reported(capfdbinary, str(EXAMPLE), str(EXAMPLE))
         assert list(both.lines(heading=False)) == lines[2:]
         assert [str(event) for event in both.records()] == lines[2:]
         assert len(both["sched_switch"].text()) == len(both["sched_switch"])
-        with pytest.raises(ftbuf.UnsupportedError, match="one recording"):
-            both.lines("kernel")
+        assert len(list(both.lines("kernel", heading=False))) == len(lines) - 2
+    with ftbuf.open([recordings["mips32be-graph"].path, EXAMPLE]) as both, pytest.raises(ftbuf.UnsupportedError, match="graph"):
+        both.lines("kernel")
 
 
 @pytest.mark.parametrize(("options", "error", "message"), [

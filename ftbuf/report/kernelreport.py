@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from . import blk, graph, kernel
 from .banner import Facts, banner
 from .bodies import kernel_texts
 from .columns import kernel_columns, kernel_release
-from .lineplan import Body, LinePlan, line_printer
+from .lineplan import Body, LinePlan, line_printer, literal
 from .lines import Names, lines
 from .options import Options, make_options
 from .record import LineRecord
@@ -20,6 +20,7 @@ from .symbols import Spelling
 from .writer import can_write, written
 
 if TYPE_CHECKING:
+    from ..recording import Recording
     from ..trace import Trace
 
 
@@ -47,9 +48,7 @@ def kernel_report(trace: Trace, request: KernelRequest) -> Iterator[bytes]:
         raise ValueError(f"no buffer named {request.buffer!r}: it is one of {', '.join(BUFFERS[1:])}")
     if recording.container.text is not None:
         return iter([recording.container.text])
-    clock = recording.buffers[0].clock if recording.buffers else "local"
-    file = recording.container.tracing_file
-    options = make_options(file("trace_options"), file("current_tracer"), clock, request.options)
+    options = options_of(recording, request)
     wants_snapshot = request.buffer == "snapshot" or (not request.buffer and options.tracer in LATENCY_TRACERS)
     snapshot = trace.snapshot if wants_snapshot else None
     if request.buffer == "snapshot" and snapshot is None:
@@ -58,23 +57,32 @@ def kernel_report(trace: Trace, request: KernelRequest) -> Iterator[bytes]:
         trace = snapshot
     elif len(recording.buffers) > 1:  # an instance has a trace file of its own
         trace = trace.window(buffer=recording.buffers[0].name)
-    return _Kernel(trace, options, is_snapshot=snapshot is not None).lines()
+    return Kernel(trace, options, is_snapshot=snapshot is not None).lines()
 
 
-class _Kernel:
-    def __init__(self, trace: Trace, options: Options, *, is_snapshot: bool) -> None:
+def options_of(recording: Recording, request: KernelRequest) -> Options:
+    """The trace options of a recording's own, as the request changes them."""
+    clock = recording.buffers[0].clock if recording.buffers else "local"
+    file = recording.container.tracing_file
+    return make_options(file("trace_options"), file("current_tracer"), clock, request.options)
+
+
+class Kernel:
+    """The text of one recording's trace file."""
+
+    def __init__(self, trace: Trace, options: Options, *, is_snapshot: bool = False) -> None:
         self._trace, self._options, self._is_snapshot = trace, options, is_snapshot
         recording = self._recording = trace.recording
         self._uname = recording.container.uname
         self._release = kernel_release(self._uname)
         self._columns = kernel_columns(self._release)
-        self._names = Names(recording.comms, recording.tgids, kernel=True)
+        self.names = Names(recording.comms, recording.tgids, kernel=True)
         self._alone = kernel.messages_alone(options)
         self._texts = kernel_texts(recording, options, self._release, messages_alone=self._alone)
         self._body: Body = self._texts
         if options.tracer == "blk" and (options.blk_classic or not {"raw", "hex"} & options.enabled):
             big_endian = recording.container.big_endian
-            comm = self._names.comm
+            comm = self.names.comm
             self._body = blk.printer(comm, classic=options.blk_classic, big_endian=big_endian, other=self._texts)
 
     @cached_property
@@ -84,13 +92,12 @@ class _Kernel:
 
     def lines(self) -> Iterator[bytes]:
         options = self._options
-        records: Iterable[LineRecord] = lines(self._trace, self._names)
-        entries, overrun = self._counts()
-        facts = Facts(self._uname, self._cpus, entries, entries + overrun, max(self._cpus - 1, 0))
+        records: Iterable[LineRecord] = lines(self._trace, self.names)
+        facts = self._facts()
         start = 0
         is_section = options.tracer in LATENCY_TRACERS
         if is_section:
-            listed = list(lines(self._trace, self._names))
+            listed = list(lines(self._trace, self.names))
             section = longest_section(options.tracer, listed, self._max_latency, self._recording.symbols)
             records, start = listed[section.begin :], section.start
             facts = self._section_facts(facts, section, len(listed) - section.begin)
@@ -98,16 +105,39 @@ class _Kernel:
             records, start = _with_start(records)
         flags = graph.graph_flags(options) if options.draws_graph else None
         yield from banner(options, facts, flags)
-        plan = kernel.line_plan(options, self._columns, start)
+        plan = self._plan(start)
         if flags is not None:
             yield from self._graph(flags, plan, start).draw(records)
             return
-        limit = kernel.line_limit(self._recording.abi.long_size, self._release)
-        printer = kernel.plain_printer(plan, self._body, options, kernel.Annotator(options, overrun > 0), limit)
+        printer, limit = self._printer(plan, facts), self._limit
         if is_section or self._body is not self._texts or not can_write(plan, self._trace):
             yield from kernel.plain_lines(records, printer)
             return
-        yield from written(self._trace, self._names, plan, self._program_of, self._texts.renderer, printer, limit)
+        yield from written(self._trace, self.names, plan, self._program_of, self._texts.renderer, printer, limit)
+
+    def heading(self) -> Iterator[bytes]:
+        """The lines above those of the records."""
+        return banner(self._options, self._facts())
+
+    def printer(self, label: bytes) -> Callable[[LineRecord, int, int], bytes]:
+        """Prints records one by one, each line behind a label; for options that draw no graph."""
+        plan = self._plan(self._trace.start or 0 if self._options.latency else 0)
+        return self._printer(replace(plan, columns=(literal(label), *plan.columns)), self._facts())
+
+    def _facts(self) -> Facts:
+        entries, overrun = self._counts
+        return Facts(self._uname, self._cpus, entries, entries + overrun, max(self._cpus - 1, 0))
+
+    def _plan(self, start: int) -> LinePlan:
+        return kernel.line_plan(self._options, self._columns, start)
+
+    @property
+    def _limit(self) -> int:
+        return kernel.line_limit(self._recording.abi.long_size, self._release)
+
+    def _printer(self, plan: LinePlan, facts: Facts) -> Callable[[LineRecord, int, int], bytes]:
+        annotate = kernel.Annotator(self._options, facts.written > facts.entries)
+        return kernel.plain_printer(plan, self._body, self._options, annotate, self._limit)
 
     def _program_of(self, pair: tuple[str, str]) -> Any:
         """What prints an event's body; None where its lines have no columns."""
@@ -121,7 +151,7 @@ class _Kernel:
             flags,
             self._columns,
             self._spell,
-            self._names.comm,
+            self.names.comm,
             kernel_texts(self._recording, options, self._release, messages_alone=True, like=self._texts),
             lambda r: plain(r, r.ts, 0),
             big_endian=self._recording.container.big_endian,
@@ -137,6 +167,7 @@ class _Kernel:
         cpus |= {cpu for b in self._recording.container.buffers for cpu in b.stats}
         return max(cpus, default=0) + 1
 
+    @cached_property
     def _counts(self) -> tuple[int, int]:
         """(records in the buffer, records overwritten)."""
         entries = sum(self._trace.events.values()) + self._trace.unknown_events
@@ -160,7 +191,7 @@ class _Kernel:
         return max_latency_us(self._recording.container.tracing_file("tracing_max_latency"))
 
     def _section_facts(self, facts: Facts, section: Section, count: int) -> Facts:
-        task = self._names.comm(section.task).decode("utf-8", "surrogateescape")
+        task = self.names.comm(section.task).decode("utf-8", "surrogateescape")
         return replace(
             facts,
             entries=count,

@@ -11,7 +11,6 @@ import numpy as np
 
 from ..bytecode import CompileError
 from ..codegen import Scope
-from ..errors import UnsupportedError
 from ..formats import EventFormat
 from ..recording import Recording
 from ..table import as_objects, near_names, read_only
@@ -51,7 +50,9 @@ def report_pieces(trace: Trace, request: TraceCmdRequest | KernelRequest) -> Ite
         from .kernelreport import kernel_report
 
         if several:
-            raise UnsupportedError("the kernel's own layout is that of one recording: give its files one by one")
+            from .together import kernel_report_together
+
+            return kernel_report_together(trace, request)
         return kernel_report(trace, request)
     if several:
         from .together import report_together

@@ -1,4 +1,4 @@
-"""A report over several files, as ``trace-cmd report -i A -i B`` prints it: each with its own formats and names."""
+"""A report over several files, as ``trace-cmd report -i A -i B`` or as their kernels print it: each with its own formats."""
 
 from __future__ import annotations
 
@@ -7,18 +7,65 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..errors import UnsupportedError
 from ..opening import clock_change
 from ..recording import Recording
+from ..sections import LATENCY_TRACERS
 from . import tracecmd
 from .bodies import trace_cmd_texts
 from .columns import trace_cmd_columns
+from .kernelreport import Kernel, KernelRequest, options_of
+from .lineplan import with_next
 from .lines import Line, Names
+from .options import Options
 from .record import LineRecord, encoded
 from .render import TraceCmdRequest, counts_seconds, cpu_count, graph_bodies
 from .wakeups import Wakeups
 
 if TYPE_CHECKING:
     from ..trace import Trace
+
+def kernel_report_together(trace: Trace, request: KernelRequest) -> Iterator[bytes]:
+    """The lines that the kernels' ``trace`` files would show, in time order, each with the name of its file.
+
+    Each file has its own heading, and its own options; of instances only the top one is shown, as in its own report.
+
+    Raises
+    ------
+    UnsupportedError
+        One of the files draws a graph, shows a tracer's longest section, or is a text.
+    """
+    recording = trace.recording
+    if request.buffer == "snapshot":
+        raise UnsupportedError("snapshots are shown one by one")
+    options = [options_of(file, request) for file in recording.files]
+    for file, own in zip(recording.files, options, strict=True):
+        if own.draws_graph or own.tracer in (*LATENCY_TRACERS, "blk") or file.container.text is not None:
+            raise UnsupportedError(f"{file.container.path}: what {own.tracer} shows cannot be merged with other files")
+    return _kernel_lines(trace, options)
+
+
+def _kernel_lines(trace: Trace, options: Sequence[Options]) -> Iterator[bytes]:
+    from ..trace import Trace
+
+    recording = trace.recording
+    kernels = [Kernel(Trace(file, trace.selection, errors="skip"), own)
+               for file, own in zip(recording.files, options, strict=True)]
+    labels = [encoded(os.path.basename(file.container.path)) for file in recording.files]
+    for label, own in zip(labels, kernels, strict=True):
+        yield b"# file: %s\n" % label
+        yield from own.heading()
+    width = max(map(len, labels))
+    printers = [own.printer(b"%*s: " % (width, label)) for own, label in zip(kernels, labels, strict=True)]
+    of_buffer = [printer if i == 0 else None
+                 for printer, file in zip(printers, recording.files, strict=True) for i in range(len(file.buffers))]
+    names = {id(file): own.names for file, own in zip(recording.files, kernels, strict=True)}
+    shown = (r for r in trace.objects(Line, lambda file: names[id(file)]) if of_buffer[r.buffer] is not None)
+    for index, (record, following) in enumerate(with_next(shown)):
+        printer = of_buffer[record.buffer]
+        assert printer is not None
+        yield printer(record, following, index)
+
 
 Print = Callable[[LineRecord], bytes]
 
