@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from . import _core
+from . import _core, progress
 from .ahead import segments_of
 from .clock import ClockSpec
 from .container.model import Problem, Stream
@@ -319,6 +319,8 @@ class Run:
         self.driver = Driver(sources, self.pieces, judge, forget=not at_once, ahead=ahead, blocks=blocks)
         self.decoder = self.make_decoder(sum(map(piece_bytes, sources, self.pieces)) if at_once else 0)
         self.done = False
+        progress.begins(lambda: sum(map(piece_pages, sources, self.pieces)),
+                        lambda: sum(stats[0] for stats in self.decoder.stream_stats()))
 
     def make_decoder(self, total_bytes: int) -> Any:
         abis = sorted({s.abi for s in self.sources})
@@ -388,6 +390,10 @@ def each_alone(sources: Sequence[Source], window: Window, request: Request) -> l
         with ThreadPoolExecutor(workers) as pool:
             return list(pool.map(Run.to_end, runs))
     return [run.to_end() for run in runs]
+
+
+def piece_pages(source: Source, piece: Piece) -> int:
+    return piece_bytes(source, piece) // source.abi[0]
 
 
 def piece_bytes(source: Source, piece: Piece) -> int:

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from . import _core
+from . import _core, progress
 from .arguments import check_names
 from .container import open_container
 from .container.model import Buffer, Stream
 from .container.pages import with_subbuf_size
 from .container.parts import Parts
-from .engine import AbiSpec, Driver, Judge, Piece, Run, Source, Window, clip
+from .engine import AbiSpec, Driver, Judge, Piece, Run, Source, Window, clip, piece_pages
 from .errors import EventNotFoundError, FormatError, UnsupportedError
 from .recording import Pair, Recording
 from .requests import check_slots, slots_request
@@ -328,9 +328,12 @@ class _Packer:
     def run(self, piece: Piece, judge: Judge, written: Written) -> Iterator[memoryview]:
         driver = Driver([self.source], [piece], judge)
         pages = max(STEP_BYTES // self.source.abi[0], 1)
+        steps = 0
+        progress.begins(lambda: piece_pages(self.source, piece), lambda: steps * pages)
         driver.feed(self)
         while not self.at_end:
             more = self.core.step(pages)
+            steps += 1
             driver.check(self)
             yield self.take()
             if not more:

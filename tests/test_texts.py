@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -222,19 +223,30 @@ def test_tables_are_made_for_programs_that_read_them(recordings, monkeypatch):
         assert len(trace["sched_switch"].text()) > 1
 
 
-def test_progress_is_for_terminals(tmp_path):
-    """A report that goes to a file says on the terminal how far it is; nothing where there is none."""
+@pytest.mark.parametrize(("arguments", "said"), [
+    (["report"], rb"\rftbuf report: [0-9]+ %, [0-9]+ MB of text\x1b\[K"),
+    (["check"], rb"\rftbuf check: 100 %\x1b\[K"),
+    (["stat"], rb"\rftbuf stat: 100 %\x1b\[K"),
+    (["convert", "-o", "other"], rb"\rftbuf convert: 100 %\x1b\[K"),
+    (["split", "-o", "other", "-n", "2"], rb"\rftbuf split: 100 %\x1b\[K")], ids=lambda a: a[0] if isinstance(a, list) else "")
+def test_progress_is_for_terminals(tmp_path, arguments, said):
+    """A command says on the terminal how far it is, a report also how much it wrote; nothing where there is none."""
     pty = pytest.importorskip("pty")
-    code = ("import sys; from ftbuf.cli import report; report.PROGRESS_EVERY = 0; report.CHUNK = 1000\n"
-            f"from ftbuf.cli.main import main; sys.exit(main(['report', {str(EXAMPLE)!r}]))")
+    code = ("import sys; from ftbuf.cli import progress\n"
+            "class Patient(progress.Progress):\n"  # at the end it says once more
+            "    def __exit__(self, *exc):\n"
+            "        if self._on: self._say(self._line(self._passages))\n"
+            "        super().__exit__(*exc)\n"
+            "progress.Progress = Patient\n"
+            f"from ftbuf.cli.main import main; sys.exit(main({[*arguments, str(EXAMPLE)]!r}))")
     command = [sys.executable, "-c", code]
     environment = {**os.environ, "PYTHONPATH": str(Path(ftbuf.__file__).parent.parent)}
     ours, theirs = pty.openpty()
     with (tmp_path / "out").open("wb") as out:
-        assert subprocess.run(command, stdout=out, stderr=theirs, cwd="/", env=environment).returncode == 0
+        assert subprocess.run(command, stdout=out, stderr=theirs, cwd=tmp_path, env=environment).returncode == 0
     os.close(theirs)
-    said = os.read(ours, 1 << 16)
+    shown = os.read(ours, 1 << 16)
     os.close(ours)
-    assert b"MB of text" in said and said.endswith(b"\r\x1b[K")
-    quiet = subprocess.run(command, capture_output=True, cwd="/", env=environment)
+    assert re.search(said, shown) and shown.endswith(b"\r\x1b[K")
+    quiet = subprocess.run(command, capture_output=True, cwd=tmp_path, env=environment)
     assert quiet.stderr == b"" and quiet.stdout == (tmp_path / "out").read_bytes()

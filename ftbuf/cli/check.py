@@ -10,6 +10,7 @@ from ..container import open_container
 from ..engine import describe
 from ..errors import FtbufError
 from .common import as_json
+from .progress import Progress, page_count
 
 NAME = "check"
 HELP = "verify a recording page by page: what is damaged, what was lost; exit status 1 where it is damaged"
@@ -33,7 +34,8 @@ def run(options: argparse.Namespace) -> int:
                 print(as_json({"path": path, "damaged": True, "error": str(error)}))
             continue
         try:
-            found = check_up(container)
+            with Progress(NAME, page_count(container)):
+                found = check_up(container)
         finally:
             container.close()
         damaged |= found.damaged

@@ -7,6 +7,7 @@ import argparse
 from ..rewrite import convert
 from . import UsageError
 from .common import opened
+from .progress import Progress, page_count
 
 NAME = "convert"
 HELP = "write a recording as trace.dat: another version or compression, or from a tracefs-shaped directory"
@@ -33,6 +34,7 @@ def check_output(version: int | None, options: argparse.Namespace) -> None:
 def run(options: argparse.Namespace) -> int:
     check_output(options.version, options)
     with opened(options.file) as (trace, said):
-        convert(trace, options.output, version=options.version or 7, compression=options.compression,
-                snapshot=options.snapshot, errors="warn")
+        with Progress(NAME, page_count(trace.recording.container)):
+            convert(trace, options.output, version=options.version or 7, compression=options.compression,
+                    snapshot=options.snapshot, errors="warn")
         return int(bool(said))

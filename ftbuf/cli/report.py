@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from ..report.texts import report_pieces
 from ..trace import Trace
 from . import UsageError
 from .common import opened, usage_errors
+from .progress import Progress
 
 if TYPE_CHECKING:
     from ..filters import Filter
@@ -23,7 +23,6 @@ NAME = "report"
 HELP = "print a recording as text, one line an event"
 CHUNK = 1 << 16
 CHOOSING = ("filters", "comm", "event", "no_irqs", "no_softirqs")  # options that choose records by a filter
-PROGRESS_EVERY = 0.5  # seconds
 
 
 def frequency(text: str) -> int:
@@ -141,7 +140,7 @@ def write_all(pieces: Iterable[bytes]) -> None:
     write = sys.stdout.buffer.write
     kept: list[bytes] = []
     size = 0
-    with Progress() as progress:
+    with Progress(NAME, prints=True) as progress:
         for piece in pieces:
             kept.append(piece)
             size += len(piece)
@@ -151,32 +150,7 @@ def write_all(pieces: Iterable[bytes]) -> None:
                 kept.clear()
                 size = 0
         write(b"".join(kept))
-
-
-class Progress:
-    """How much was written so far, on a line of the terminal; where there is none, or the text goes there, nothing."""
-
-    def __init__(self) -> None:
-        self._on = sys.stderr is not None and sys.stderr.isatty() and not sys.stdout.isatty()
-        self._size = 0
-        self._next = time.monotonic() + PROGRESS_EVERY
-
-    def __enter__(self) -> Progress:
-        return self
-
-    def add(self, size: int) -> None:
-        self._size += size
-        if self._on and time.monotonic() >= self._next:
-            self._say(f"ftbuf report: {self._size / 1e6:.0f} MB of text")
-            self._next = time.monotonic() + PROGRESS_EVERY
-
-    def _say(self, text: str) -> None:
-        sys.stderr.write(f"\r{text}\x1b[K")  # and clear the rest of the line
-        sys.stderr.flush()
-
-    def __exit__(self, *exc: object) -> None:
-        if self._on:
-            self._say("")
+        progress.add(size)
 
 
 def write_kernel_text(trace: Trace) -> None:

@@ -8,6 +8,7 @@ from decimal import InvalidOperation
 from ..rewrite import split
 from .common import opened, usage_errors
 from .convert import add_output_arguments, check_output
+from .progress import Progress
 from .windows import add_cpu_argument, add_time_arguments, cpus, exact_ns, times
 
 NAME = "split"
@@ -34,9 +35,10 @@ def run(options: argparse.Namespace) -> int:
     with opened(options.file) as (trace, said), usage_errors():
         check_output(options.version or getattr(trace.recording.container, "version", None), options)
         start, end = times(options, trace)
-        split(trace, options.output, start=start, end=end, cpus=cpus(options),
-              events=options.event, pids=options.pid, buffers=options.buffer, parts=options.parts, every=options.every,
-              version=options.version, compression=options.compression, errors="warn", where=options.where)
+        with Progress(NAME):
+            split(trace, options.output, start=start, end=end, cpus=cpus(options),
+                  events=options.event, pids=options.pid, buffers=options.buffer, parts=options.parts, every=options.every,
+                  version=options.version, compression=options.compression, errors="warn", where=options.where)
         return int(bool(said))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ..percpu import CpuCounts, cpu_counts
 from .common import as_json, opened, say_damage
+from .progress import Progress, page_count
 
 NAME = "stat"
 HELP = "per CPU: the kernel's counters, events, lost, bytes, events per second"
@@ -21,7 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     with opened(options.file) as (trace, said):
-        rows = cpu_counts(trace._open())
+        with Progress(NAME, page_count(trace.recording.container)):
+            rows = cpu_counts(trace._open())
         if options.json:
             print(as_json([row.to_dict() for row in rows]))
         else:
