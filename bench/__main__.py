@@ -1,6 +1,7 @@
 """python -m bench [core|kernels|access|startup|peers|analysis ...]: results are ratios from one run.
 
-python -m bench peers FILE ...: of these recordings. python -m bench counts: instructions an event, against the baseline.
+python -m bench peers FILE ...: of these recordings. python -m bench analysis NAME ...: of those that begin so.
+python -m bench counts: instructions an event, against the baseline.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ def main(names: list[str]) -> int:
         return counts.main(names[1:])
     if names[:1] == ["peers"] and len(names) > 1:
         print_table(peers.run(names[1:]))
+        return 0
+    if names[:1] == ["analysis"] and len(names) > 1:
+        print_table(analysis.run(names[1:]))
         return 0
     unknown = [n for n in names if n not in PARTS]
     if unknown:

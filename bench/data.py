@@ -21,9 +21,12 @@ from ftbuf.trace import Trace
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORDINGS = ROOT.parent / "shared" / "recordings"
+SHIPPED = ROOT / "tests" / "data" / "recordings"
 SAMPLES = {"function": (RECORDINGS / "function.dat", ROOT / "examples" / "function.dat"),
            "mixed": (RECORDINGS / "mixed.dat", ROOT / "examples" / "sched.dat"),
-           "graph": (RECORDINGS.parent / "corpus" / "cases" / "k612-tc316-graph" / "trace.dat.xz",)}
+           "graph": (RECORDINGS.parent / "corpus" / "cases" / "k612-tc316-graph" / "trace.dat.xz", SHIPPED / "k612-graph.tar.xz"),
+           "switches": (SHIPPED / "k612-sched.tar.xz",), "all events": (SHIPPED / "k612-allevents.tar.xz",),
+           "timerlat": (SHIPPED / "k612-timerlat.tar.xz",), "irqsoff": (SHIPPED / "k612-irqsoff.tar.xz",)}
 GAP = 1_000_000_000  # ns between two repetitions: longer than what is recorded in the last page
 
 
@@ -49,7 +52,7 @@ def sample(name: str, shipped: bool = False) -> Path | bytes:
     """A recording, or only one that the repository has; its bytes where it is packed."""
     for path in SAMPLES[name]:
         if path.exists() and (not shipped or path.is_relative_to(ROOT)):
-            return lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path
+            return lzma.decompress(path.read_bytes()) if path.suffixes[-2:] == [".dat", ".xz"] else path
     raise FileNotFoundError(f"no recording for {name!r}: looked for {', '.join(map(str, SAMPLES[name]))}")
 
 

@@ -73,70 +73,96 @@ static void count_inside(ftb_intervals *v, const ftb_under_way *u, int64_t durat
 /* ---- rows ---- */
 
 /* What is under way ends, as an interval that is whole or not. */
-static int settle(ftb_intervals *v, ftb_under_way *u, int64_t ts, uint16_t flag, int is_lost)
+static int settle(ftb_intervals *v, ftb_under_way *u, int64_t ts, uint32_t flag, ftb_column *to, int is_lost)
 {
     int64_t duration = ts > u->since ? (int64_t)((uint64_t)ts - (uint64_t)u->since) : 0;
-    ftb_interval found = {duration, u->inside, u->kind, u->key, flag, u->lane};
+    ftb_interval found = {duration, u->inside, u->kind, u->key, flag};
     if (v->of_cpus) {
         if (!is_lost)
             count_inside(v, u, duration);
         drop(v, u);
     }
     u->is_open = 0;
-    return ftb_column_append(is_lost ? &v->lost : &v->whole, &found, sizeof found);
+    return ftb_column_append(to, &found, sizeof found);
 }
 
-static int begin(ftb_intervals *v, const ftb_edge_rows *rows, size_t i, uint16_t lane)
+static int begin(ftb_intervals *v, ftb_lane *of, size_t i, uint16_t lane)
 {
+    const ftb_edge_rows *rows = &of->begins;
     ftb_under_way *u = find(v, rows->key[i], lane);
-    if (u == NULL || (u->is_open && settle(v, u, rows->ts[i], 0, 1) != FTB_OK))
+    if (u == NULL || (u->is_open && settle(v, u, rows->ts[i], 0, &of->lost, 1) != FTB_OK))
         return FTB_NO_MEMORY;
     *u = (ftb_under_way){.since = rows->ts[i], .kind = rows->kind[i], .key = rows->key[i], .is_open = 1, .lane = lane};
     return v->of_cpus ? push(v, u) : FTB_OK;
 }
 
-static int end(ftb_intervals *v, const ftb_edge_rows *rows, size_t i, uint16_t lane)
+static int end(ftb_intervals *v, ftb_lane *of, size_t i, uint16_t lane)
 {
+    const ftb_edge_rows *rows = &of->ends;
     ftb_under_way *u = find(v, rows->key[i], lane);
     if (u == NULL)
         return FTB_NO_MEMORY;
     if (!u->is_open)
         return FTB_OK; /* it began before the recording */
     int lost = v->of_cpus ? ftb_gaps_since(&v->gaps, (uint32_t)u->key, u->since) : ftb_gaps_any_since(&v->gaps, u->since);
-    return settle(v, u, rows->ts[i], rows->flag != NULL && rows->flag[i], lost || u->kind != rows->kind[i]);
+    lost = lost || u->kind != rows->kind[i];
+    return settle(v, u, rows->ts[i], rows->flag != NULL && rows->flag[i], lost ? &of->lost : &of->whole, lost);
 }
 
-static int is_before(const ftb_edge_rows *rows, const ftb_edge_rows *next)
+/* Where the next row of one of a step's sources stands. */
+typedef struct {
+    int64_t order;
+    uint16_t lane;
+    uint8_t is_end;
+} source;
+
+static ftb_edge_rows *rows_of(ftb_lane *lanes, const source *from)
 {
-    return rows->at < rows->n && (next == NULL || rows->order[rows->at] < next->order[next->at]);
+    return from->is_end ? &lanes[from->lane].ends : &lanes[from->lane].begins;
 }
 
-/* The lane, and in it the rows, of the next row; NULL: there are no more. */
-static ftb_edge_rows *next_rows(ftb_lane *lanes, uint16_t n_lanes, uint16_t *lane)
+static uint32_t find_sources(ftb_lane *lanes, uint16_t n_lanes, source *sources)
 {
-    ftb_edge_rows *next = NULL;
-    for (uint16_t i = 0; i < n_lanes; i++) {
-        ftb_edge_rows *both[] = {&lanes[i].begins, &lanes[i].ends};
-        for (int k = 0; k < 2; k++) {
-            if (is_before(both[k], next)) {
-                next = both[k];
-                *lane = i;
+    uint32_t n = 0;
+    for (uint16_t i = 0; i < n_lanes; i++)
+        for (uint8_t is_end = 0; is_end < 2; is_end++) {
+            source from = {0, i, is_end};
+            const ftb_edge_rows *rows = rows_of(lanes, &from);
+            if (rows->at < rows->n) {
+                from.order = rows->order[rows->at];
+                sources[n++] = from;
             }
         }
-    }
+    return n;
+}
+
+static uint32_t next_source(const source *sources, uint32_t n)
+{
+    uint32_t next = 0;
+    for (uint32_t i = 1; i < n; i++)
+        next = sources[i].order < sources[next].order ? i : next;
     return next;
 }
 
 int ftb_intervals_step(ftb_intervals *v, ftb_lane *lanes, uint16_t n_lanes)
 {
-    ftb_edge_rows *rows;
-    uint16_t lane = 0;
-    while ((rows = next_rows(lanes, n_lanes, &lane)) != NULL) {
+    if (ftb_column_reserve(&v->sources, 2 * (size_t)n_lanes * sizeof(source)) != FTB_OK)
+        return FTB_NO_MEMORY;
+    source *sources = (source *)(void *)v->sources.data;
+    uint32_t n = find_sources(lanes, n_lanes, sources);
+    while (n > 0) {
+        source *from = &sources[next_source(sources, n)];
+        ftb_edge_rows *rows = rows_of(lanes, from);
         size_t i = rows->at++;
         if (ftb_gaps_pass(&v->gaps, rows->ts[i]) != FTB_OK)
             return FTB_NO_MEMORY;
-        if ((rows == &lanes[lane].ends ? end(v, rows, i, lane) : begin(v, rows, i, lane)) != FTB_OK)
+        ftb_lane *lane = &lanes[from->lane];
+        if ((from->is_end ? end(v, lane, i, from->lane) : begin(v, lane, i, from->lane)) != FTB_OK)
             return FTB_NO_MEMORY;
+        if (rows->at < rows->n)
+            from->order = rows->order[rows->at];
+        else
+            *from = sources[--n];
     }
     return FTB_OK;
 }
@@ -147,6 +173,5 @@ void ftb_intervals_free(ftb_intervals *v)
     ftb_pairs_free(&v->numbers);
     ftb_column_free(&v->under_way);
     ftb_column_free(&v->tops);
-    ftb_column_free(&v->whole);
-    ftb_column_free(&v->lost);
+    ftb_column_free(&v->sources);
 }

@@ -17,6 +17,9 @@ typedef struct {
 /* Intervals of one lane and key follow one another; those of different lanes may lie in one another. */
 typedef struct {
     ftb_edge_rows begins, ends;
+    /* what came out, of ftb_interval */
+    ftb_column whole;
+    ftb_column lost; /* another beginning followed, or an end of another kind, or records were lost inside */
 } ftb_lane;
 
 typedef struct {
@@ -24,7 +27,7 @@ typedef struct {
     int64_t inside; /* the time of whole intervals of the key, of other lanes, that lie in it; 0 unless `of_cpus` */
     int64_t kind;
     int32_t key;
-    uint16_t flag, lane;
+    uint32_t flag;
 } ftb_interval;
 
 typedef struct {
@@ -43,12 +46,10 @@ typedef struct {
     ftb_pairs numbers;
     ftb_column under_way; /* of ftb_under_way, by the number of lane and key */
     ftb_column tops;      /* uint32 by CPU: what began last and is open, as in `below` */
-    /* what came out */
-    ftb_column whole; /* of ftb_interval */
-    ftb_column lost;  /* of ftb_interval: another beginning followed, or an end of another kind, or records were lost inside */
+    ftb_column sources;   /* room for a step's: those that have rows left */
 } ftb_intervals;
 
-/* All rows of a step, in their order. */
+/* All rows of a step, in their order; lanes are the same in all steps. */
 int ftb_intervals_step(ftb_intervals *v, ftb_lane *lanes, uint16_t n_lanes);
 void ftb_intervals_free(ftb_intervals *v);
 

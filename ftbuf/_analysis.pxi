@@ -189,7 +189,7 @@ cdef class Intervals:
         """Of each lane beginnings and ends: arrays of one step, in order: int64 order, int64 ts, int32 key, int64 kind, and uint8
         flag or None. ``gaps``: see add_gaps.
 
-        Returns rows of ftb_interval: those that are whole, and those that are not.
+        Returns of each lane rows of ftb_interval: those that are whole, and those that are not.
         """
         cdef uint16_t i, n = len(lanes)
         cdef int status
@@ -204,10 +204,13 @@ cdef class Intervals:
                 set_edges(&rows[i].ends, ends, keep)
             with nogil:
                 status = ftb_intervals_step(&self.intervals, rows, n)
+            check_memory(status)
+            return [(Column.adopt(&rows[i].whole), Column.adopt(&rows[i].lost)) for i in range(n)]
         finally:
+            for i in range(n):
+                ftb_column_free(&rows[i].whole)
+                ftb_column_free(&rows[i].lost)
             PyMem_Free(rows)
-        check_memory(status)
-        return Column.adopt(&self.intervals.whole), Column.adopt(&self.intervals.lost)
 
     def finish(self):
         """Rows of ftb_under_way: the last beginning of each lane and key, and whether no end followed. Nothing may follow."""
@@ -225,3 +228,117 @@ cdef int set_edges(ftb_edge_rows *rows, arrays, list keep) except -1:
     if arrays[4] is not None:
         rows.flag = <const uint8_t *>numbers(keep, arrays[4], rows.n, 1)
     return 0
+
+
+@cython.final
+cdef class Samples:
+    """Sums and histograms of samples: see csrc/ftb_samples.h."""
+
+    cdef ftb_samples samples
+
+    def __dealloc__(self):
+        ftb_samples_free(&self.samples)
+
+    def add(self, groups, values):
+        """int32 groups, of those that count from 0 on, and int64 values."""
+        cdef size_t n = len(groups)
+        cdef int status
+        keep = []
+        cdef const int32_t *of = <const int32_t *>numbers(keep, groups, n, 4)
+        cdef const int64_t *found = <const int64_t *>numbers(keep, values, n, 8)
+        with nogil:
+            status = ftb_samples_add(&self.samples, of, found, n)
+        check_memory(status)
+
+    def sums(self):
+        """A copy of the rows of ftb_sample_sums, by group."""
+        return (<const char *>self.samples.sums.data)[:self.samples.sums.size] if self.samples.sums.size else b""
+
+    def cells(self):
+        """A copy of the rows of ftb_sample_cell, in no order."""
+        return (<const char *>self.samples.cells.data)[:self.samples.cells.size] if self.samples.cells.size else b""
+
+
+@cython.final
+cdef class Sections:
+    """Sections of CPUs from "off" to "on": see csrc/ftb_sections.h."""
+
+    cdef ftb_sections sections
+
+    def __dealloc__(self):
+        ftb_sections_free(&self.sections)
+
+    def step(self, off, on):
+        """Arrays of one step, each in order: int64 order, int64 ts, uint16 cpu, int32 pid, int64 caller. Rows of ftb_section."""
+        cdef ftb_switch_edges rows[2]
+        cdef int status
+        keep = []
+        memset(rows, 0, sizeof(rows))
+        set_switch_edges(&rows[0], off, keep)
+        set_switch_edges(&rows[1], on, keep)
+        with nogil:
+            status = ftb_sections_step(&self.sections, &rows[0], &rows[1])
+        check_memory(status)
+        return Column.adopt(&self.sections.found)
+
+    def open(self):
+        """A copy of the rows of ftb_off, by CPU."""
+        return (<const char *>self.sections.off.data)[:self.sections.off.size] if self.sections.off.size else b""
+
+    @property
+    def repeated(self):
+        return self.sections.repeated
+
+    @property
+    def unbegun(self):
+        return self.sections.unbegun
+
+
+cdef int set_switch_edges(ftb_switch_edges *rows, arrays, list keep) except -1:
+    rows.n = len(arrays[0])
+    rows.order = <const int64_t *>numbers(keep, arrays[0], rows.n, 8)
+    rows.ts = <const int64_t *>numbers(keep, arrays[1], rows.n, 8)
+    rows.cpu = <const uint16_t *>numbers(keep, arrays[2], rows.n, 2)
+    rows.pid = <const int32_t *>numbers(keep, arrays[3], rows.n, 4)
+    rows.caller = <const int64_t *>numbers(keep, arrays[4], rows.n, 8)
+
+
+@cython.final
+cdef class Residency:
+    """Times in states: see csrc/ftb_residency.h."""
+
+    cdef ftb_residency residency
+    cdef bint is_finished
+
+    def __cinit__(self, int64_t first, int64_t unknown):
+        self.residency.first, self.residency.unknown = first, unknown
+
+    def __dealloc__(self):
+        ftb_residency_free(&self.residency)
+
+    def begin(self, int64_t key, int64_t since):
+        """Before the first step: since when a key is in the unknown state."""
+        check_unfinished(self.is_finished)
+        check_memory(ftb_residency_begin(&self.residency, key, since))
+
+    def step(self, ts, keys, states, gaps):
+        """int64 arrays of one step, in order. ``gaps``: see add_gaps."""
+        cdef ftb_state_rows rows
+        cdef int status
+        keep = []
+        check_unfinished(self.is_finished)
+        add_gaps(&self.residency.gaps, gaps)
+        rows.n = len(ts)
+        rows.ts = <const int64_t *>numbers(keep, ts, rows.n, 8)
+        rows.key = <const int64_t *>numbers(keep, keys, rows.n, 8)
+        rows.state = <const int64_t *>numbers(keep, states, rows.n, 8)
+        with nogil:
+            status = ftb_residency_step(&self.residency, &rows)
+        check_memory(status)
+
+    def finish(self, int64_t end):
+        """Rows of ftb_state_sums; states last up to `end`. Nothing may follow."""
+        check_unfinished(self.is_finished)
+        self.is_finished = True
+        check_memory(ftb_residency_finish(&self.residency, end))
+        return Column.adopt(&self.residency.sums)

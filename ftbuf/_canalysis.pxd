@@ -1,4 +1,5 @@
-# The C contract of analyses as Cython sees it: declarations of csrc/ftb_gaps.h, ftb_graph.h, ftb_sched.h and ftb_intervals.h.
+# The C contract of analyses as Cython sees it: declarations of csrc/ftb_gaps.h, ftb_graph.h, ftb_sched.h, ftb_intervals.h,
+# ftb_sections.h, ftb_residency.h and ftb_samples.h.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from ftbuf._csrc cimport ftb_column
@@ -74,13 +75,60 @@ cdef extern from "ftb_intervals.h" nogil:
     ctypedef struct ftb_lane:
         ftb_edge_rows begins
         ftb_edge_rows ends
+        ftb_column whole
+        ftb_column lost
 
     ctypedef struct ftb_intervals:
         ftb_gaps gaps
         uint8_t of_cpus
         ftb_column under_way
-        ftb_column whole
-        ftb_column lost
 
     int ftb_intervals_step(ftb_intervals *v, ftb_lane *lanes, uint16_t n_lanes)
     void ftb_intervals_free(ftb_intervals *v)
+
+
+cdef extern from "ftb_samples.h" nogil:
+    ctypedef struct ftb_samples:
+        ftb_column sums
+        ftb_column cells
+
+    int ftb_samples_add(ftb_samples *s, const int32_t *groups, const int64_t *values, size_t n)
+    void ftb_samples_free(ftb_samples *s)
+
+
+cdef extern from "ftb_sections.h" nogil:
+    ctypedef struct ftb_switch_edges:
+        const int64_t *order
+        const int64_t *ts
+        const int64_t *caller
+        const int32_t *pid
+        const uint16_t *cpu
+        size_t n
+
+    ctypedef struct ftb_sections:
+        ftb_column off
+        ftb_column found
+        uint64_t repeated
+        uint64_t unbegun
+
+    int ftb_sections_step(ftb_sections *s, ftb_switch_edges *off, ftb_switch_edges *on)
+    void ftb_sections_free(ftb_sections *s)
+
+
+cdef extern from "ftb_residency.h" nogil:
+    ctypedef struct ftb_state_rows:
+        const int64_t *ts
+        const int64_t *key
+        const int64_t *state
+        size_t n
+
+    ctypedef struct ftb_residency:
+        ftb_gaps gaps
+        int64_t first
+        int64_t unknown
+        ftb_column sums
+
+    int ftb_residency_begin(ftb_residency *r, int64_t key, int64_t since)
+    int ftb_residency_step(ftb_residency *r, const ftb_state_rows *rows)
+    int ftb_residency_finish(ftb_residency *r, int64_t end)
+    void ftb_residency_free(ftb_residency *r)

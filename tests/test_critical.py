@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from pagebuilder import ABIS, event, format_text, make_format, pages_of
 
 import ftbuf
+from ftbuf import _core
 from ftbuf.analysis import critical, critical_sections
-from ftbuf.analysis.critical import EVENTS, NO_ROWS, Pairer, Rows
+from ftbuf.analysis.critical import EVENTS, OFF, SECTION
 from ftbuf.cli.main import main
 
 ABI = ABIS["le64"]
@@ -25,22 +26,20 @@ FORMATS = {name: make_format(name, 50 + i, ["s32 caller_offs", "s32 parent_offs"
 KALLSYMS = b"ffffffff81000000 T _stext\nffffffff81000100 T lock\nffffffff81000200 T other\nffffffff81000300 T _etext\n"
 
 
-def as_rows(step):
-    if not step:
-        return NO_ROWS
-    order, off, ts, cpu, pid, caller = zip(*step, strict=True)
-    kind = np.where(off, critical.OFF, critical.ON).astype(np.int8)
-    columns = zip((ts, cpu, pid, caller), ("i8", "i4", "i4", "i8"), strict=True)
-    return Rows(np.array(order, "i8"), kind, *(np.array(c, t) for c, t in columns))
+def as_rows(step, off):
+    rows = [(order, ts, cpu, pid, caller) for order, is_off, ts, cpu, pid, caller in step if is_off == off]
+    columns = zip(*rows, strict=True) if rows else [()] * 5
+    return [np.array(column, kind) for column, kind in zip(columns, ("i8", "i8", "u2", "i4", "i8"), strict=True)]
 
 
 def paired(steps):
-    pairer, found = Pairer(), []
+    core, found = _core.Sections(), []
     for step in steps:
-        s = pairer.pair(as_rows(step))
-        found += zip(*(getattr(s, n).tolist() for n in ("cpu", "began", "ended", "pid", "caller", "ended_by")), strict=True)
-    still = dict(zip(pairer.open.cpu.tolist(), pairer.open.ts.tolist(), strict=True))
-    return sorted(found), still, pairer.repeated, pairer.unbegun
+        s = np.frombuffer(core.step(as_rows(step, True), as_rows(step, False)), SECTION)
+        found += zip(*(s[n].tolist() for n in ("cpu", "began", "ended", "pid", "caller", "ended_by")), strict=True)
+    off = np.frombuffer(core.open(), OFF)
+    still = {cpu: int(off["since"][cpu]) for cpu in np.flatnonzero(off["is_open"]).tolist()}
+    return sorted(found), still, core.repeated, core.unbegun
 
 
 @given(st.lists(st.lists(st.tuples(st.booleans(), st.integers(0, 2), st.integers(0, 3), st.integers(-9, 9)), max_size=12),

@@ -13,7 +13,7 @@ from ..plan import ORDER
 from ..table import Table
 from ..trace import Trace
 from .sched import SWITCH, one_buffer
-from .spans import gap_rows
+from .steps import gap_rows
 from .tables import integers
 from .wanted import check_trace
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from .. import _core
 from ..plan import ORDER
 from ..table import Table
 from ..trace import Trace
-from .columns import Columns
 from .gaps import CpuGaps
 from .sched import one_buffer, require_events
 from .stats import PERCENTILES, Keys, Samples, among_longest
@@ -23,7 +23,6 @@ EVENTS = {"irq": ("preemptirq:irq_disable", "preemptirq:irq_enable"),
 WORST = 20
 STEP = "4 MB"  # a step that fits the caches is faster than a larger one
 WANTED = (ORDER, "common_ts", "common_cpu", "common_pid", "caller_offs")
-OFF, ON = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,90 +113,27 @@ def critical_sections(trace: Trace, kind: str = "irq", *, by: str = "caller", pe
         require_events(trace, [name], f"sections of kind {kind!r}")
     trace = one_buffer(trace, names)
     found = _Sums(by, worst)
-    pairer = Pairer()
+    core = _core.Sections()
     keys = [trace[name].key for name in names]
     columns = {key: [c for c in WANTED if c == ORDER or c in trace[key].columns] for key in keys}
     for step, lost in trace.steps(keys, columns, step_size=STEP):
         found.gaps.add(lost)
-        found.add(pairer.pair(step_rows(step[keys[0]], step[keys[1]])))
-    return found.result(trace, kind, pairer, percentiles, fineness)
+        found.add(np.frombuffer(core.step(*(edge_rows(step[key]) for key in keys)), SECTION))  # type: ignore[call-overload]
+    return found.result(trace, kind, core, percentiles, fineness)
 
 
-# ---- pairs ----
+# ---- sections ----
+
+# csrc/ftb_sections.h ftb_section, ftb_off
+SECTION = np.dtype([("began", np.int64), ("ended", np.int64), ("caller", np.int64), ("ended_by", np.int64), ("pid", np.int32),
+                    ("cpu", np.uint32)])
+OFF = np.dtype([("since", np.int64), ("caller", np.int64), ("pid", np.int32), ("is_open", np.uint32)])
 
 
-@dataclass(frozen=True, slots=True)
-class Rows(Columns):
-    """Switches off and on."""
-
-    order: np.ndarray  # as the trace has them
-    kind: np.ndarray
-    ts: np.ndarray
-    cpu: np.ndarray
-    pid: np.ndarray
-    caller: np.ndarray  # distance from _stext
-
-
-@dataclass(frozen=True, slots=True)
-class Sections(Columns):
-    began: np.ndarray
-    ended: np.ndarray
-    cpu: np.ndarray
-    pid: np.ndarray
-    caller: np.ndarray
-    ended_by: np.ndarray
-
-    @classmethod
-    def none(cls) -> Sections:
-        return cls(*([np.empty(0, np.int64)] * 6))
-
-
-NO_ROWS = Rows(*(np.empty(0, dtype) for dtype in (np.int64, np.int8, np.int64, np.int32, np.int32, np.int64)))
-
-
-def step_rows(off: Table, on: Table) -> Rows:
-    """Both events of a step: first all "off", then all "on"."""
-    return Rows.joined([_rows(kind, t) for kind, t in ((OFF, off), (ON, on))])
-
-
-def _rows(kind: int, t: Table) -> Rows:
-    return Rows(t[ORDER], np.full(t.num_rows, kind, np.int8), integers(t, "common_ts", np.int64),
-                integers(t, "common_cpu", np.int32), integers(t, "common_pid", np.int32),
-                integers(t, "caller_offs", np.int64, 0))
-
-
-class Pairer:
-    """Pairs the rows of one step after another; of each CPU that is in a section its first row is carried on."""
-
-    def __init__(self) -> None:
-        self.repeated = 0
-        self.unbegun = 0
-        self.open = NO_ROWS
-
-    def pair(self, new: Rows) -> Sections:
-        """The sections that end in this step."""
-        rows = Rows.joined([self.open, new])
-        if not len(rows):
-            return Sections.none()
-        order = by_cpu(rows)
-        cpu, is_off = rows.cpu[order], rows.kind[order] == OFF
-        is_inside = np.concatenate([[False], is_off[:-1] & (cpu[1:] == cpu[:-1])])  # the CPU's row before says "off"
-        marks = np.flatnonzero(is_off != is_inside)  # begins and ends, of each CPU in turn
-        is_end = ~is_off[marks]
-        closes = np.append(is_end, False)[1:]  # the next one ends it
-        begun, closed = order[marks[closes]], order[marks[is_end]]
-        self.repeated += int((is_off & is_inside).sum())
-        self.unbegun += int((~is_off & ~is_inside).sum())
-        first, last = rows.taken(begun), rows.taken(closed)
-        self.open = rows.taken(order[marks[~is_end & ~closes]])
-        return Sections(first.ts, last.ts, first.cpu, first.pid, first.caller, last.caller)
-
-
-def by_cpu(rows: Rows) -> np.ndarray:
-    """The order that brings rows of one CPU together, in order: what was carried on is older than all of the step."""
-    order = np.argsort(rows.order, kind="stable")
-    together: np.ndarray = order[np.argsort(rows.cpu[order].astype(np.uint16), kind="stable")]  # a radix sort
-    return together
+def edge_rows(t: Table) -> tuple[np.ndarray, ...]:
+    """Rows of one event: order, ts, cpu, pid, and the caller's distance from _stext."""
+    return (t[ORDER], integers(t, "common_ts", np.int64), integers(t, "common_cpu", np.uint16),
+            integers(t, "common_pid", np.int32), integers(t, "caller_offs", np.int64, 0))
 
 
 # ---- sums ----
@@ -211,20 +147,27 @@ class _Sums:
     keys: Keys = field(default_factory=Keys)
     samples: Samples = field(default_factory=Samples)
     lost: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
-    worst: Sections = field(default_factory=Sections.none)
+    least: int = 1 - (1 << 63)  # a shorter section is not among the worst
+    worst: np.ndarray = field(default_factory=lambda: np.zeros(0, SECTION))
 
-    def add(self, found: Sections) -> None:
-        lost = self.gaps.touch(found.cpu, found.began, found.ended)
-        groups = self.keys.groups(found.caller if self.by == "caller" else found.cpu)
+    def add(self, found: np.ndarray) -> None:
+        """Sections (SECTION) that ended."""
+        lost = self.gaps.touch(found["cpu"], found["began"], found["ended"])
+        groups = self.keys.groups(found["caller"] if self.by == "caller" else found["cpu"])
         self.lost = np.concatenate([self.lost, np.zeros(len(self.keys) - len(self.lost), np.int64)])
-        np.add.at(self.lost, groups[lost], 1)
-        whole = found.taken(~lost)
-        self.samples.add(groups[~lost], whole.ended - whole.began)
+        if lost.any():
+            np.add.at(self.lost, groups[lost], 1)
+            found, groups = found[~lost], groups[~lost]
+        duration = found["ended"] - found["began"]
+        self.samples.add(groups, duration)
         self.samples.grow(len(self.keys))
-        both = Sections.joined([self.worst, whole.taken(among_longest(whole.ended - whole.began, self.most, 1 - (1 << 63)))])
-        self.worst = both.taken(np.lexsort((both.began, both.began - both.ended))[: self.most])
+        both = np.concatenate([self.worst, found[among_longest(duration, self.most, self.least)]])
+        order = np.lexsort((both["began"], both["began"] - both["ended"]))
+        self.worst = both[order[: self.most]]
+        if 0 < self.most <= len(both):
+            self.least = int(self.worst["ended"][-1] - self.worst["began"][-1])
 
-    def result(self, trace: Trace, kind: str, pairer: Pairer, percentiles: Sequence[float], fineness: int) -> CriticalSections:
+    def result(self, trace: Trace, kind: str, core: Any, percentiles: Sequence[float], fineness: int) -> CriticalSections:
         names = Callers(trace)
         samples, lost, keys = self.samples, self.lost, self.keys.values.astype(np.int64)
         heading: dict[str, Any] = {"cpu": keys}
@@ -238,19 +181,21 @@ class _Sums:
                         "total": samples.total, **samples.percentiles(percentiles), "lost": lost})
         return CriticalSections(kind, self.by, rows_of(summed, order), total_table(samples, percentiles, lost=lost),
                                 histogram_table(table(heading), samples, order, fineness), self.worst_table(trace, names),
-                                open_table(trace, names, pairer.open), pairer.repeated, pairer.unbegun)
+                                open_table(trace, names, core.open()), core.repeated, core.unbegun)
 
     def worst_table(self, trace: Trace, names: Callers) -> Table:
         w = self.worst
-        return table({"duration": np.maximum(w.ended - w.began, 0), "began": w.began, "ended": w.ended, "cpu": w.cpu,
-                      "pid": w.pid, "comm": comms_of(trace, w.pid), "caller": names.names(w.caller),
-                      "ended_by": names.names(w.ended_by)})
+        return table({"duration": np.maximum(w["ended"] - w["began"], 0), "began": w["began"], "ended": w["ended"],
+                      "cpu": w["cpu"].astype(np.int64), "pid": w["pid"], "comm": comms_of(trace, w["pid"]),
+                      "caller": names.names(w["caller"]), "ended_by": names.names(w["ended_by"])})
 
 
-def open_table(trace: Trace, names: Callers, rows: Rows) -> Table:
-    end = trace.end
-    return table({"cpu": rows.cpu, "began": rows.ts, "lasted": (end if end is not None else 0) - rows.ts,
-                  "pid": rows.pid, "comm": comms_of(trace, rows.pid), "caller": names.names(rows.caller)})
+def open_table(trace: Trace, names: Callers, rows: bytes) -> Table:
+    off, end = np.frombuffer(rows, OFF), trace.end
+    cpus = np.flatnonzero(off["is_open"])
+    off = off[cpus]
+    return table({"cpu": cpus, "began": off["since"], "lasted": (end if end is not None else 0) - off["since"],
+                  "pid": off["pid"], "comm": comms_of(trace, off["pid"]), "caller": names.names(off["caller"])})
 
 
 def comms_of(trace: Trace, pids: np.ndarray) -> np.ndarray:

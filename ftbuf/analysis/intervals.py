@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from .. import _core
 from ..table import Table
-from .spans import Counters, gap_rows
 from .stats import PERCENTILES, Samples
+from .steps import Counters, gap_rows
 
 GroupOf = Callable[[np.ndarray, np.ndarray], np.ndarray]
 Edges = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]  # order, ts, key, kind, flag
-INTERVAL = np.dtype([("duration", np.int64), ("inside", np.int64), ("kind", np.int64), ("key", np.int32), ("flag", np.uint16),
-                     ("lane", np.uint16)])  # csrc/ftb_intervals.h ftb_interval
+# csrc/ftb_intervals.h ftb_interval, ftb_under_way
+INTERVAL = np.dtype([("duration", np.int64), ("inside", np.int64), ("kind", np.int64), ("key", np.int32), ("flag", np.uint32)])
 UNDER_WAY = np.dtype([("since", np.int64), ("kind", np.int64), ("inside", np.int64), ("key", np.int32), ("is_open", np.uint32),
                       ("below", np.uint32), ("above", np.uint32), ("lane", np.uint16), ("is_moved", np.uint16),
                       ("", np.uint32)])
@@ -24,6 +24,9 @@ def edges(order: np.ndarray, ts: np.ndarray, key: np.ndarray, kind: np.ndarray, 
     """Rows of ``Intervals.step``: beginnings or ends, in order."""
     return (order, ts, np.ascontiguousarray(key, np.int32), np.ascontiguousarray(kind, np.int64),
             None if flag is None else np.ascontiguousarray(flag, np.uint8))
+
+
+NO_EDGES = edges(*(np.zeros(0, np.int64) for _ in range(4)))
 
 
 class Lane:
@@ -70,22 +73,16 @@ class Intervals:
 
     def step(self, rows: Sequence[tuple[Edges, Edges]], lost: Table) -> None:
         """Beginnings and ends of each lane in one step; ``lost`` as of ``Trace.steps``."""
-        whole, broken = (np.frombuffer(found, INTERVAL)  # type: ignore[call-overload]
-                         for found in self._core.step(rows, gap_rows(lost)))
-        for lane, own in self._by_lane(whole):
-            lane.add(own)
-        for lane, own in self._by_lane(broken):
-            lane.count("lost", own)
+        for lane, found in zip(self.lanes, self._core.step(rows, gap_rows(lost)), strict=True):
+            whole, broken = (np.frombuffer(part, INTERVAL) for part in found)  # type: ignore[call-overload]
+            if len(whole):
+                lane.add(whole)
+            if len(broken):
+                lane.count("lost", broken)
 
     def finish(self) -> None:
         """Count what no row has ended."""
         rows = np.frombuffer(self._core.finish(), UNDER_WAY)  # type: ignore[call-overload]
-        for lane, own in self._by_lane(rows[rows["is_open"] != 0]):
-            lane.count("open", own)
-
-    def _by_lane(self, rows: np.ndarray) -> Iterator[tuple[Lane, np.ndarray]]:
-        if len(self.lanes) == 1:
-            yield self.lanes[0], rows
-            return
-        for number in np.unique(rows["lane"]).tolist():
-            yield self.lanes[number], rows[rows["lane"] == number]
+        rows = rows[rows["is_open"] != 0]
+        for number, lane in enumerate(self.lanes):
+            lane.count("open", rows[rows["lane"] == number])

@@ -15,13 +15,13 @@ from ..plan import ORDER
 from ..survey import encoded
 from ..table import Encoded, Table
 from ..trace import EventView, Trace
-from .intervals import Edges, Intervals, Lane, edges
+from .intervals import NO_EDGES, Edges, Intervals, Lane, edges
 from .sched import one_buffer
-from .spans import STEP
 from .stats import PERCENTILES, Keys
 from .tables import integers, rows_of, stacked, table
 from .wanted import check_percentiles, check_trace
 
+STEP = "2 MB"
 ENTRY, EXIT = "_entry", "_exit"
 NUMBERS = {"irq_handler": "irq", "softirq": "vec", "tasklet": "func", "ipi": "reason"}  # fields; of vectors: "vector"
 KINDS = {"irq_handler": "irq"}  # what a pair of events is called; vectors go by the name of their events
@@ -122,6 +122,8 @@ class PairMachine:
         return self.edges(entries), self.edges(exits)
 
     def edges(self, t: Table) -> Edges:
+        if not t.num_rows:
+            return NO_EDGES
         return edges(t[ORDER], t["common_ts"], integers(t, "common_cpu", np.int32), integers(t, self.pair.number, np.int64, 0))
 
     def note_names(self, t: Table) -> None:

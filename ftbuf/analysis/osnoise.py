@@ -14,8 +14,8 @@ from ..table import Encoded, Table
 from ..trace import Trace
 from .irqs import symbols_of
 from .sched import one_buffer
-from .spans import STEP, Counters
 from .stats import PERCENTILES, Keys, Samples
+from .steps import Counters
 from .tables import integers, rows_of, stacked, table
 from .wanted import check_percentiles, check_trace
 
@@ -25,6 +25,7 @@ CONTEXTS = {0: "irq", 1: "thread", 2: "user"}  # K:trace_osnoise.c timerlat cont
 # event -> what the noise is, its number, its name
 SOURCES = {"nmi_noise": ("nmi", "", ""), "irq_noise": ("irq", "vector", "desc"), "softirq_noise": ("softirq", "vector", ""),
            "thread_noise": ("thread", "pid", "comm"), "sample_threshold": ("any", "", "")}
+STEP = "4 MB"
 SAMPLE = "osnoise:sample_threshold"
 ENTRIES = 256  # of a histogram of rtla; longer ones count as "over"
 
@@ -208,7 +209,7 @@ class SourcePart:
         self.kind, self.number, self.name = SOURCES[event.removeprefix("osnoise:")]
         self.wanted = ("common_cpu", "duration", *(name for name in (self.number, self.name) if name))
         self.keys, self.samples = Keys(), Samples()
-        self.labels: dict[tuple[int, str], int] = {}
+        self.names: dict[str, int] = {}  # -> their numbers
 
     def add(self, t: Table) -> None:
         number = column(t, self.number)
@@ -219,15 +220,17 @@ class SourcePart:
         """Places of pairs of number and name."""
         if not isinstance(names, Encoded):
             names = Encoded(np.zeros(len(number), np.int32), [""])
-        code = number << 32 | names.codes
-        unique, places = np.unique(code, return_inverse=True)
-        labels = [(one >> 32, names.strings[one & 0xFFFFFFFF]) for one in unique.tolist()]
-        return np.array([self.labels.setdefault(label, len(self.labels)) for label in labels], np.intp)[places]
+        places = np.array([self.names.setdefault(name, len(self.names)) for name in names.strings], np.int64)
+        return self.keys.groups(number << 32 | places[names.codes])
+
+    def labels(self) -> list[tuple[int, str]]:
+        """Number and name of each group."""
+        names = list(self.names)
+        return [(key >> 32, names[key & 0xFFFFFFFF]) for key in self.keys.values.tolist()]
 
     def result(self, percentiles: Sequence[float]) -> Table:
-        samples = self.samples
-        return table({"kind": encoded([self.kind] * len(self.labels)),
-                      "id": np.array([number for number, _ in self.labels], np.int64),
-                      "name": encoded([name or self.symbols.get(number, "") for number, name in self.labels]),
+        samples, labels = self.samples, self.labels()
+        return table({"kind": encoded([self.kind] * len(labels)), "id": np.array([number for number, _ in labels], np.int64),
+                      "name": encoded([name or self.symbols.get(number, "") for number, name in labels]),
                       "count": samples.count, "time": samples.total, "mean": samples.mean, "min": samples.least,
                       "max": samples.max, **samples.percentiles(percentiles)})

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from .. import _core
 from ..table import Table
 from ..trace import Trace
-from .gaps import Gaps
 from .sched import one_buffer, require_events
-from .spans import STEP, Ended, Spans, cpu_starts
-from .stats import Keys, Samples
+from .steps import STEP, cpu_starts, gap_rows
 from .tables import integers, rows_of, table
 from .wanted import check_trace
 
 IDLE, FREQUENCY = "power:cpu_idle", "power:cpu_frequency"
 EXIT_IDLE = 0xFFFFFFFF  # K:include/trace/events/power.h PWR_EVENT_EXIT
 NOT_IDLE, NOT_KNOWN = -1, -2
-STATE_BITS = 33  # a u32, and the two above
+SUMS = np.dtype([(name, np.int64) for name in ("cpu", "state", "count", "time", "max")])  # csrc/ftb_residency.h ftb_state_sums
 
 
 def idle_residency(trace: Trace) -> Table:
@@ -63,45 +62,22 @@ def residency(trace: Trace, event: str, name: str) -> Table:
     check_trace(trace)
     require_events(trace, [event], name)
     trace = one_buffer(trace, [event])
-    found = Residency(trace)
-    for step in trace[event].iterate(["common_ts", "cpu_id", "state"], step_size=STEP):
-        cpus, states = integers(step, "cpu_id", np.int64), integers(step, "state", np.int64)
-        states = np.where(states == EXIT_IDLE, NOT_IDLE, states)
-        found.begin(np.unique(cpus))
-        found.add(found.spans.step(cpus, step["common_ts"], state=states)[1])
-    return found.table(name)
+    core = _core.Residency(trace.start or 0, NOT_KNOWN)
+    for cpu, since in sorted(cpu_starts(trace).items()):
+        core.begin(cpu, since)
+    key = trace[event].key
+    for step, lost in trace.steps([key], {key: ["common_ts", "cpu_id", "state"]}, step_size=STEP):
+        ts, cpus, states = (integers(step[key], column, np.int64) for column in ("common_ts", "cpu_id", "state"))
+        core.step(ts, cpus, np.where(states == EXIT_IDLE, NOT_IDLE, states), gap_rows(lost))
+    return summed(np.frombuffer(core.finish(trace.end or 0), SUMS), name)  # type: ignore[call-overload]
 
 
-class Residency:
-    """Sums of the time in each state of each CPU."""
-
-    def __init__(self, trace: Trace) -> None:
-        self.trace = trace
-        self.spans = Spans(state=NOT_KNOWN)
-        self.gaps = Gaps(trace)
-        self.starts = cpu_starts(trace)
-        self.keys, self.samples = Keys(), Samples()  # of a CPU (place in spans.keys) in a state
-
-    def begin(self, cpus: np.ndarray) -> None:
-        """CPUs are in a state that is not known, from their first record on: without one, from the trace's."""
-        first = self.trace.start or 0
-        since = np.array([self.starts.get(cpu, first) for cpu in cpus.tolist()], np.int64)
-        self.spans.begin(cpus, since, state=NOT_KNOWN)
-
-    def add(self, ended: Ended) -> None:
-        state = np.where(self.gaps.touch(ended.start, ended.end), NOT_KNOWN, ended.began["state"])
-        self.samples.add(self.keys.groups(ended.group.astype(np.int64) << STATE_BITS | (state - NOT_KNOWN)), ended.duration)
-
-    def table(self, name: str) -> Table:
-        self.begin(np.array(sorted(self.starts), np.int64))
-        self.add(self.spans.open(self.trace.end or 0))
-        keys, samples = self.keys.values.astype(np.int64), self.samples
-        samples.grow(len(keys))
-        place, state = keys >> STATE_BITS, (keys & (1 << STATE_BITS) - 1) + NOT_KNOWN
-        cpu = self.spans.keys.values.astype(np.int64)[place]
-        of_cpu = np.zeros(len(self.spans.keys), np.int64)
-        np.add.at(of_cpu, place, samples.total)
-        of_row = of_cpu[place]
-        made = table({"cpu": cpu, name: state, "count": samples.count, "time": samples.total, "mean": samples.mean,
-                      "max": samples.max, "share": samples.total / np.where(of_row > 0, of_row, np.nan)})
-        return rows_of(made, np.lexsort((state, cpu)))
+def summed(sums: np.ndarray, name: str) -> Table:
+    cpus, places = np.unique(sums["cpu"], return_inverse=True)
+    of_cpu = np.zeros(len(cpus), np.int64)
+    np.add.at(of_cpu, places, sums["time"])
+    of_row = of_cpu[places]
+    made = table({"cpu": sums["cpu"], name: sums["state"], "count": sums["count"], "time": sums["time"],
+                  "mean": sums["time"] / np.maximum(sums["count"], 1), "max": sums["max"],
+                  "share": sums["time"] / np.where(of_row > 0, of_row, np.nan)})
+    return rows_of(made, np.lexsort((sums["state"], sums["cpu"])))

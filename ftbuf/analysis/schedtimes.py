@@ -13,7 +13,7 @@ from ..table import Table
 from ..trace import Trace
 from .sched import ENDED, FIRST_LOOK, SWITCH
 from .sched import task_states as letters_of
-from .spans import TaskNames, cpu_starts, gap_rows
+from .steps import TaskNames, cpu_starts, gap_rows
 from .tables import integers
 
 STATES = ("run", "runnable", "sleep", "disk", "stopped", "ended", "unknown")  # csrc/ftb_sched.h ftb_task_state

@@ -6,14 +6,18 @@ A group is anything that samples are told apart by (a task, a CPU, a function), 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+
+from .. import _core
 
 PERCENTILES = (50.0, 90.0, 99.0, 99.9)
 FINENESS = 7  # a histogram has 1 << FINENESS buckets between a power of two and the next: each below 1 % wide
 _OCTAVES = 64
 _BUCKETS = _OCTAVES << FINENESS
-MOST_WAITING = 1 << 16
+SUMS = np.dtype([(name, np.int64) for name in ("count", "total", "min", "max", "last")])  # csrc/ftb_samples.h ftb_sample_sums
+CELL = np.dtype([("cell", np.int64), ("count", np.int64)])  # ftb_sample_cell: group * _BUCKETS + bucket
 LOOKUP_LIMIT = 1 << 22  # keys below it (pids, CPUs) are looked up in an array
 
 
@@ -42,14 +46,14 @@ class Keys:
         if int(keys.min()) >= 0 and int(keys.max()) < LOOKUP_LIMIT:
             return self._of_small(keys)
         found = self._of_large(keys)
-        missing = found < 0
-        if missing.any():
-            new = np.unique(keys[missing])
-            small = (new >= 0) & (new < LOOKUP_LIMIT)
-            if small.any():
-                self._of_small(new[small])
-            self._add_large(new[~small])
-            found[missing] = self.groups(keys[missing])
+        missing = np.flatnonzero(found < 0)
+        if len(missing):
+            left = keys[missing]
+            is_small = (left >= 0) & (left < LOOKUP_LIMIT)
+            found[missing[is_small]] = self._of_small(left[is_small])
+            if not is_small.all():
+                self._add_large(np.unique(left[~is_small]))
+                found[missing[~is_small]] = self._of_large(left[~is_small])
         return found
 
     def _of_small(self, keys: np.ndarray) -> np.ndarray:
@@ -99,66 +103,63 @@ class Samples:
     """
 
     def __init__(self) -> None:
-        self.count = np.zeros(0, np.int64)
-        self.total = np.zeros(0, np.int64)
-        self.min = np.zeros(0, np.int64)
-        self.max = np.zeros(0, np.int64)
-        self.last = np.zeros(0, np.int64)
-        self._cells = np.zeros(0, np.int64)  # group * _BUCKETS + bucket, ascending
-        self._counts = np.zeros(0, np.int64)
-        self._waiting: list[tuple[np.ndarray, np.ndarray]] = []  # cells and counts that are still to be added
+        self._core: Any = _core.Samples()
+        self._groups = 0  # at least so many
+        self._rows = np.zeros(0, SUMS)
+        self._cells = np.zeros(0, CELL)  # ascending
+        self._is_stale = False
 
     def __len__(self) -> int:
-        return len(self.count)
+        return len(self._settled()._rows)
 
     def add(self, groups: np.ndarray, values: np.ndarray) -> None:
         """Samples, the later of a group behind the earlier. A negative one counts as 0."""
-        if not len(groups):
-            return
-        self.grow(int(groups.max()) + 1)
-        values = np.maximum(values, 0).astype(np.int64)
-        np.add.at(self.count, groups, 1)
-        np.add.at(self.total, groups, values)
-        np.minimum.at(self.min, groups, values)
-        np.maximum.at(self.max, groups, values)
-        self.last[groups] = values  # of several with one group the last one stays
-        self._merge(*counted(groups, buckets_of(values)))
+        self._core.add(np.ascontiguousarray(groups, np.int32), np.ascontiguousarray(values, np.int64))
+        self._is_stale = True
 
     def grow(self, groups: int) -> None:
         """Make room for so many groups: those without samples count 0."""
-        more = groups - len(self.count)
-        if more > 0:
-            zeros = np.zeros(more, np.int64)
-            self.min = np.concatenate([self.min, np.full(more, np.iinfo(np.int64).max)])
-            for name in ("count", "total", "max", "last"):
-                setattr(self, name, np.concatenate([getattr(self, name), zeros]))
+        self._groups = max(self._groups, groups)
+        self._is_stale = self._is_stale or self._groups > len(self._rows)
 
-    def _merge(self, cells: np.ndarray, counts: np.ndarray) -> None:
-        self._waiting.append((cells, counts))
-        if sum(len(c) for c, _ in self._waiting) > max(2 * len(self._cells), MOST_WAITING):
-            self._settle()
+    def _settled(self) -> Samples:
+        if self._is_stale:
+            rows = np.frombuffer(self._core.sums(), SUMS)
+            self._rows = np.concatenate([rows, no_sums(self._groups - len(rows))])
+            cells = np.frombuffer(self._core.cells(), CELL)
+            self._cells = cells[np.argsort(cells["cell"])]
+            self._is_stale = False
+        return self
 
-    def _settle(self) -> None:
-        """Add the cells that wait: many at a time, since it costs a sort."""
-        if self._waiting:
-            parts = [(self._cells, self._counts), *self._waiting]
-            cells, counts = (np.concatenate(column) for column in zip(*parts, strict=True))
-            self._cells, places = np.unique(cells, return_inverse=True)
-            self._counts = np.zeros(len(self._cells), np.int64)
-            np.add.at(self._counts, places, counts)
-            self._waiting = []
+    @property
+    def count(self) -> np.ndarray:
+        return self._settled()._rows["count"]
+
+    @property
+    def total(self) -> np.ndarray:
+        return self._settled()._rows["total"]
+
+    @property
+    def max(self) -> np.ndarray:
+        return self._settled()._rows["max"]
+
+    @property
+    def last(self) -> np.ndarray:
+        return self._settled()._rows["last"]
 
     def merged(self, into: np.ndarray, groups: int) -> Samples:
-        """Groups put together: ``into`` has the new group of each. Which sample was the last is then not known."""
-        self._settle()
-        out = Samples()
-        out.grow(groups)
-        np.add.at(out.count, into, self.count)
-        np.add.at(out.total, into, self.total)
-        np.minimum.at(out.min, into, self.min)
-        np.maximum.at(out.max, into, self.max)
-        cells = into[self._cells // _BUCKETS] * np.int64(_BUCKETS) + self._cells % _BUCKETS
-        out._merge(cells, self._counts)
+        """Groups put together, to be read only: ``into`` has the new group of each. Which was the last is not known then."""
+        old, out = self._settled(), Samples()
+        out._rows = no_sums(groups)
+        for name in ("count", "total"):
+            np.add.at(out._rows[name], into, old._rows[name])
+        np.minimum.at(out._rows["min"], into, old._rows["min"])
+        np.maximum.at(out._rows["max"], into, old._rows["max"])
+        group, bucket = np.divmod(old._cells["cell"], _BUCKETS)
+        cells, places = np.unique(into[group] * np.int64(_BUCKETS) + bucket, return_inverse=True)
+        out._cells = np.zeros(len(cells), CELL)
+        out._cells["cell"] = cells
+        np.add.at(out._cells["count"], places, old._cells["count"])
         return out
 
     @property
@@ -170,22 +171,21 @@ class Samples:
     @property
     def least(self) -> np.ndarray:
         """``min``, 0 for a group without samples."""
-        return np.where(self.count > 0, self.min, 0)
+        return np.where(self.count > 0, self._settled()._rows["min"], 0)
 
     def percentile(self, percent: float) -> np.ndarray:
         """For each group the value that so many percent of its samples do not exceed: at most 1 % above the real one.
 
         By nearest rank; never above the greatest sample. 0 for a group without samples.
         """
-        self._settle()
-        groups = self._cells // _BUCKETS
-        upto = np.cumsum(self._counts)
+        cells = self._settled()._cells
+        upto = np.cumsum(cells["count"])
         before = np.concatenate([[0], np.cumsum(self.count)[:-1]]) if len(self.count) else np.zeros(0, np.int64)
         rank = np.clip(np.ceil(self.count * (percent / 100)).astype(np.int64), 1, None)
-        if not len(groups):
+        if not len(cells):
             return np.zeros(len(self.count), np.int64)
-        at = np.minimum(np.searchsorted(upto, before + rank), len(groups) - 1)
-        _, high = bucket_bounds(self._cells[at] % _BUCKETS)
+        at = np.minimum(np.searchsorted(upto, before + rank), len(cells) - 1)
+        _, high = bucket_bounds(cells["cell"][at] % _BUCKETS)
         return np.where(self.count > 0, np.clip(high, self.least, self.max), 0)
 
     def percentiles(self, percents: Sequence[float] = PERCENTILES) -> dict[str, np.ndarray]:
@@ -204,12 +204,11 @@ class Samples:
     def histograms(self, *, fineness: int = 0, together: bool = False
                    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Group, low end, high end and count of each bucket, by group; all groups as group 0 if ``together``."""
-        self._settle()
-        groups, buckets = np.divmod(self._cells, _BUCKETS)
+        groups, buckets = np.divmod(self._settled()._cells["cell"], _BUCKETS)
         coarse = buckets_of(bucket_bounds(buckets)[0], fineness) + (0 if together else groups * np.int64(_BUCKETS))
         cells, places = np.unique(coarse, return_inverse=True)
         counts = np.zeros(len(cells), np.int64)
-        np.add.at(counts, places, self._counts)
+        np.add.at(counts, places, self._cells["count"])
         return (cells // _BUCKETS, *bucket_bounds(cells % _BUCKETS, fineness), counts)
 
 
@@ -223,15 +222,11 @@ def among_longest(values: np.ndarray, most: int, least: int = 0) -> np.ndarray:
     return longest
 
 
-def counted(groups: np.ndarray, buckets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Cells (group * _BUCKETS + bucket) that occur, ascending, and how often."""
-    low, width = int(buckets.min()), int(buckets.max() - buckets.min()) + 1
-    size = (int(groups.max()) + 1) * width
-    if size > max(4 * len(groups), 1 << 16):  # a table of all cells would be mostly empty
-        return np.unique(groups * np.int64(_BUCKETS) + buckets, return_counts=True)
-    counts = np.bincount(groups * width + (buckets - low), minlength=size)
-    found = np.flatnonzero(counts)
-    return found // width * np.int64(_BUCKETS) + found % width + low, counts[found]
+def no_sums(groups: int) -> np.ndarray:
+    """Sums of groups without samples."""
+    rows = np.zeros(max(groups, 0), SUMS)
+    rows["min"] = np.iinfo(np.int64).max
+    return rows
 
 
 def buckets_of(values: np.ndarray, fineness: int = FINENESS) -> np.ndarray:

@@ -14,10 +14,10 @@ from ..survey import encoded
 from ..table import Table
 from ..trace import Trace
 from .callnames import machine_calls
-from .intervals import Edges, Intervals, Lane, edges
+from .intervals import NO_EDGES, Edges, Intervals, Lane, edges
 from .sched import FIRST_LOOK, occurs, one_buffer
-from .spans import STEP, TaskNames, merged
 from .stats import PERCENTILES, Keys
+from .steps import STEP, TaskNames, merged
 from .tables import integers, rows_of, table
 from .wanted import check_percentiles, check_trace
 
@@ -165,6 +165,6 @@ def in_order(parts: Sequence[dict[str, np.ndarray]]) -> Edges:
     """Rows of one event, or of many, in order."""
     parts = [part for part in parts if len(part["ts"])] or parts[:1]
     if not parts:
-        return edges(*(np.zeros(0, np.int64) for _ in range(4)))
+        return NO_EDGES
     rows = parts[0] if len(parts) == 1 else merged(parts)
     return edges(rows["order"], rows["ts"], rows["pid"], rows["number"], rows["failed"])
