@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from collections import Counter, defaultdict
+from decimal import Decimal
 from itertools import accumulate, cycle
 
 import numpy as np
@@ -232,6 +233,20 @@ def compare_with_trace_cmd(trace, path):
     if theirs == count:
         assert mean == pytest.approx((table["mean"] * table["count"]).sum() / count, abs=1)
         assert (round(most), round(least)) == (table["max"].max(), table["min"].min())
+
+
+def test_what_trace_cmd_said(recordings):
+    """The lines with latencies of ``trace-cmd report -w`` (3.1.6) of a recording, every one of them."""
+    text = (ROOT / "tests" / "data" / "trace-cmd" / "k612-sched.report-w.txt").read_text()
+    theirs = [Decimal(n) * 1000 for n in re.findall(r"\] Latency: ([\d.]+) usecs", text)]
+    with ftbuf.open(recordings["k612-sched"].path) as trace:
+        found = wakeup_latency(trace, event=WAKEUP, worst=len(theirs) + 1)
+    assert sorted(found.worst["latency"].tolist()) == sorted(map(int, theirs)) and len(theirs) == 114
+    mean, most, least = (float(n) for n in re.findall(r"^(?:Average wakeup|Maximum|Minimum) [Ll]atency: ([\d.]+)", text, re.M)[:3])
+    total = {name: int(found.total[name][0]) for name in ("mean", "max", "min")}
+    assert [round(1000 * n) for n in (mean, most, least)] == [total["mean"], total["max"], total["min"]]
+    at = re.search(r"Maximum Latency: .* at timestamp: ([\d.]+)", text)[1]
+    assert f"{found.worst['ran_at'][0] / 1e9:.6f}" == at
 
 
 has_trace_cmd = pytest.mark.skipif(shutil.which("trace-cmd") is None, reason="needs trace-cmd")

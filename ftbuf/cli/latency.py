@@ -22,6 +22,7 @@ from ..trace import Trace
 from .common import at_least, opened, usage_errors
 from .latencytext import TITLES, histogram_lines, section_lines, shown, wakeup_lines
 from .plotfile import add_plot_argument, check_plot, save_plot
+from .progress import Progress
 from .report import write_kernel_text
 from .tables import Clock, Column, clock_of, print_json, print_lines, table_lines
 from .windows import add_cpu_argument, add_time_arguments, cpus, times
@@ -76,12 +77,12 @@ def run(options: argparse.Namespace) -> int:
         if of == "tracer":
             show_tracer(trace, options)
             return int(bool(said))
-        found = Measured(options.file, of, measure(trace, of, options), clock_of(trace), bool(said))
+        found = measured(options.file, trace, of, options, said)
     if options.versus is None:
         show(found, options)
         return int(found.damaged)
     with opened(options.versus) as (trace, said):
-        other = Measured(options.versus, of, measure(trace, of, options), clock_of(trace), bool(said))
+        other = measured(options.versus, trace, of, options, said)
     save_plot(options, lambda: draw(found, other))
     compare(found, other, options)
     return int(found.damaged or other.damaged)
@@ -95,6 +96,11 @@ def misused(options: argparse.Namespace, of: str) -> str:
     if options.by is not None and options.by not in BY[of]:
         return f"--by {options.by}: of {of} there are {', '.join(BY[of])}"
     return "--event is for --of wakeup" if options.event is not None and of != "wakeup" else ""
+
+
+def measured(path: str, trace: Trace, of: str, options: argparse.Namespace, said: list[str]) -> Measured:
+    with Progress(NAME):
+        return Measured(path, of, measure(trace, of, options), clock_of(trace), bool(said))
 
 
 def measure(trace: Trace, of: str, options: argparse.Namespace) -> WakeupLatency | CriticalSections:

@@ -14,6 +14,7 @@ from ..trace import Trace
 from . import UsageError
 from .common import at_least, opened, say_damage, usage_errors
 from .plotfile import add_plot_argument, check_plot, save_plot
+from .progress import Progress
 from .tables import Column, clock_of, one_decimal, percent, print_json, print_lines, table_lines
 from .windows import add_cpu_argument, add_time_arguments, cpus, times
 
@@ -41,8 +42,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--by is for --bins and --plot")
     with opened(options.file) as (whole, said):
         trace = whole.window(*times(options, whole), cpus=cpus(options))
-        found = losses(trace)
-        with usage_errors():
+        with Progress(NAME), usage_errors():
+            found = losses(trace)
             over_time = None if options.bins is None else rates(trace, bins=options.bins, by=options.by)
             save_plot(options, lambda: draw(options, trace, found))
         if options.json:

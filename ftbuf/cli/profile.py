@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..analysis.calltree import call_tree, folded
@@ -13,6 +13,7 @@ from ..table import Table
 from ..trace import Trace
 from .common import opened, say_damage
 from .plotfile import add_plot_argument, check_plot, save_plot
+from .progress import Progress
 from .tables import print_json, print_lines, printable
 from .windows import add_cpu_argument, add_time_arguments, cpus, times
 
@@ -41,17 +42,26 @@ def run(options: argparse.Namespace) -> int:
     with opened(options.file) as (whole, said):
         start, end = times(options, whole)
         trace = whole.window(start, end, pids=options.pid)
-        if options.json:
-            print_json({"profile": profile(options, trace), "tree": call_tree(trace, sleep_time=options.sleep_time)})
-        elif options.folded:
-            print_lines(map(printable, folded(trace, sleep_time=options.sleep_time)))
-        elif options.tree:
-            print_lines(tree_lines(call_tree(trace, sleep_time=options.sleep_time)))
-        else:
-            print_lines(stat_lines(options, trace))
+        with Progress(NAME):
+            show = printed(options, trace)
+        show()
         save_plot(options, lambda: draw(options, trace))
         say_damage(trace, said)
         return int(bool(said))
+
+
+def printed(options: argparse.Namespace, trace: Trace) -> Callable[[], None]:
+    """What is to be printed, computed."""
+    if options.json:
+        found = {"profile": profile(options, trace), "tree": call_tree(trace, sleep_time=options.sleep_time)}
+        return lambda: print_json(found)
+    if options.folded:
+        lines = list(map(printable, folded(trace, sleep_time=options.sleep_time)))
+    elif options.tree:
+        lines = list(tree_lines(call_tree(trace, sleep_time=options.sleep_time)))
+    else:
+        lines = list(stat_lines(options, trace))
+    return lambda: print_lines(lines)
 
 
 def draw(options: argparse.Namespace, trace: Trace) -> Any:

@@ -19,6 +19,7 @@ from ..trace import Trace
 from . import UsageError
 from .common import opened
 from .plotfile import add_plot_argument, check_plot, save_plot
+from .progress import Progress
 from .rtlatext import histogram_lines, osnoise_lines, timerlat_lines
 from .tables import (
     Clock,
@@ -70,7 +71,8 @@ def run(options: argparse.Namespace) -> int:
     check_plot(options)
     with opened(options.file) as (whole, said):
         trace = whole.window(*times(options, whole))
-        tables = what.tables(trace, options)
+        with Progress(NAME):
+            tables = what.tables(trace, options)
         save_plot(options, lambda: draw(tables, options.what, trace))
         if options.json:
             print_json(tables)
