@@ -18,7 +18,7 @@ typedef struct {
     const uint8_t *body_data; /* what the body is about: a record, or the return of a call */
     uint32_t body_len;
     int32_t pid;
-    uint64_t ts;
+    uint64_t ts, next; /* next: time of the record after, in plans that need it */
     uint8_t flags, preempt;
 } line;
 
@@ -164,9 +164,32 @@ static char *put_comm(char *p, const line *l, const ftb_line_column *c)
     return copy(p, l->context->comm, n);
 }
 
+/* A hexadecimal number that is filled with zeros up to a width. */
+static char *put_hex(char *p, uint64_t value, size_t width)
+{
+    char digits[FTB_NUMBER_ROOM];
+    size_t n = (size_t)(ftb_hex(digits, value) - digits);
+    for (; n < width; width--)
+        *p++ = '0';
+    return ftb_hex(p, value);
+}
+
+/* What makes a long time stand out (K:trace_output.c mark). */
+static char mark_of(uint64_t us)
+{
+    static const struct {
+        uint64_t more_than;
+        char mark;
+    } marks[] = {{1000000, '$'}, {100000, '@'}, {10000, '*'}, {1000, '#'}, {100, '!'}, {10, '+'}};
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (us > marks[i].more_than)
+            return marks[i].mark;
+    return ' ';
+}
+
 static char *put_time(char *p, const line *l, const ftb_line_column *c)
 {
-    uint64_t since = l->ts - (uint64_t)l->plan->start, previous = (uint64_t)l->state->previous;
+    uint64_t since = l->ts - (uint64_t)l->plan->start, previous = (uint64_t)l->state->previous, wait = l->next - l->ts;
     switch (c->op) {
     case FTB_LINE_TIME_NS: {
         uint64_t second = l->ts / NS_PER_S;
@@ -175,18 +198,14 @@ static char *put_time(char *p, const line *l, const ftb_line_column *c)
     case FTB_LINE_TIME_RAW: return put_right(p, l->ts, c->width, ' ');
     case FTB_LINE_REL_US: return put_right(p, rounded_us(since), c->width, ' ');
     case FTB_LINE_REL_MS: return put_seconds(p, rounded_us(since), 1000, 3, 0);
+    case FTB_LINE_TIME_HEX: return put_hex(p, l->ts, 16);
+    case FTB_LINE_TIME_US_HEX: return put_hex(p, rounded_us(l->ts), c->width);
+    case FTB_LINE_NEXT_MS: return put_seconds(p, rounded_us(wait), 1000, 3, 0);
+    case FTB_LINE_NEXT_RAW: return put_right(p, wait, 0, ' ');
+    case FTB_LINE_NEXT_MARK: *p = mark_of(rounded_us(wait)); return p + 1;
     case FTB_LINE_DIFF: return put_difference(p, l, (int64_t)(l->ts - previous), c->width);
     default: return put_difference(p, l, (int64_t)(rounded_us(l->ts) - rounded_us(previous)), c->width);
     }
-}
-
-static char *put_hex(char *p, unsigned value)
-{
-    static const char digits[] = "0123456789abcdef";
-    if (value >> 4)
-        *p++ = digits[value >> 4];
-    *p++ = digits[value & 15];
-    return p;
 }
 
 static char *put_buffer(char *p, const line *l)
@@ -208,19 +227,30 @@ static char *put_column(char *p, const line *l, const ftb_line_column *c)
     case FTB_LINE_TGID: return put_tgid(p, l);
     case FTB_LINE_CPU: return put_right(p, (uint64_t)l->context->cpu, c->width, '0');
     case FTB_LINE_CPU_RIGHT: return put_right(p, (uint64_t)l->context->cpu, c->width, ' ');
-    case FTB_LINE_FLAGS_HEX: return put_hex(p, l->flags);
+    case FTB_LINE_FLAGS_HEX: return put_hex(p, l->flags, 0);
+    case FTB_LINE_FLAGS: return put_right(p, l->flags, 0, ' ');
+    case FTB_LINE_PREEMPT_HEX: return put_hex(p, l->preempt, 8);
+    case FTB_LINE_INDEX_HEX: return put_hex(p, l->state->index, 8);
+    case FTB_LINE_PID_HEX: return put_hex(p, (uint32_t)l->pid, 8);
+    case FTB_LINE_CPU_HEX: return put_hex(p, (uint32_t)l->context->cpu, 8);
     case FTB_LINE_BUFFER: return put_buffer(p, l);
     default: return put_time(p, l, c);
     }
 }
 
 /* Whether a column is the same for all records of a task on a stream. */
-static int is_of_task(uint32_t op)
+static bool is_of_task(uint32_t op)
 {
     const uint64_t of_task = 1ull << FTB_LINE_TEXT | 1ull << FTB_LINE_COMM | 1ull << FTB_LINE_COMM_CUT | 1ull << FTB_LINE_PID |
                              1ull << FTB_LINE_PID_RIGHT | 1ull << FTB_LINE_PID_PLAIN | 1ull << FTB_LINE_TGID |
-                             1ull << FTB_LINE_CPU | 1ull << FTB_LINE_CPU_RIGHT | 1ull << FTB_LINE_BUFFER;
+                             1ull << FTB_LINE_CPU | 1ull << FTB_LINE_CPU_RIGHT | 1ull << FTB_LINE_BUFFER |
+                             1ull << FTB_LINE_PID_HEX | 1ull << FTB_LINE_CPU_HEX;
     return of_task >> op & 1;
+}
+
+static bool needs_next(uint32_t op)
+{
+    return op == FTB_LINE_NEXT_MS || op == FTB_LINE_NEXT_MARK || op == FTB_LINE_NEXT_RAW;
 }
 
 /* Bytes of a record that hold all common fields of the usual widths; 0 where one has another. */
@@ -239,24 +269,23 @@ static uint32_t usual_common_size(const ftb_line_plan *plan)
     return size;
 }
 
-int ftb_line_plan_prepare(ftb_line_plan *plan)
+bool ftb_line_plan_prepare(ftb_line_plan *plan)
 {
-    const uint64_t not_supported = 1ull << FTB_LINE_PID_HEX | 1ull << FTB_LINE_CPU_HEX | 1ull << FTB_LINE_FLAGS |
-                                   1ull << FTB_LINE_PREEMPT_HEX | 1ull << FTB_LINE_INDEX_HEX | 1ull << FTB_LINE_TIME_HEX |
-                                   1ull << FTB_LINE_TIME_US_HEX | 1ull << FTB_LINE_NEXT_MS | 1ull << FTB_LINE_NEXT_MARK |
-                                   1ull << FTB_LINE_NEXT_RAW;
-    for (uint32_t i = 0; i < plan->n_columns; i++)
-        if (plan->columns[i].op >= FTB_LINE_OPS || not_supported >> plan->columns[i].op & 1)
-            return 0;
+    plan->needs_next = 0;
+    for (uint32_t i = 0; i < plan->n_columns; i++) {
+        if (plan->columns[i].op >= FTB_LINE_OPS)
+            return false;
+        plan->needs_next |= needs_next(plan->columns[i].op);
+    }
     plan->n_head = 0;
     plan->head_room = 2 * FTB_SLACK;
     plan->common_size = usual_common_size(plan);
     if (plan->room > FTB_LINE_HEAD_MAX)
-        return 1;
+        return true;
     plan->head_room = plan->room;
     for (; plan->n_head < plan->n_columns && is_of_task(plan->columns[plan->n_head].op);)
         plan->n_head++;
-    return 1;
+    return true;
 }
 
 /* ---- lines ---- */
@@ -408,7 +437,10 @@ uint32_t ftb_render_lines(const ftb_line_plan *plan, ftb_line_state *state, ftb_
         enum leaf leaf = is_for_this_loop(plan, state, batch, k) ? leaf_of(plan, state, batch, k) : IS_NOT_KNOWN;
         if (leaf == IS_NOT_KNOWN)
             break;
+        if (plan->needs_next && (k + 1 == batch->n || batch->ts[k + 1] < batch->ts[k]))
+            break;
         set_record(&l, batch, k);
+        l.next = plan->needs_next ? (uint64_t)batch->ts[k + 1] : 0;
         if (leaf == IS_LEAF) {
             l.body = plan->calls[ftb_slot(batch, k + 1)].leaf;
             l.body_data = batch->data[k + 1];

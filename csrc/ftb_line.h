@@ -79,6 +79,7 @@ typedef struct ftb_line_plan {
     const ftb_line_call *calls; /* by slot; NULL: none are drawn */
     ftb_place pid, common_flags, preempt_count;
     uint8_t big_endian;
+    uint8_t needs_next; /* ftb_line_plan_prepare: a column tells of the time until the record after */
     int64_t start;    /* relative times count from here */
     uint32_t n_head;  /* ftb_line_plan_prepare: columns at the beginning that are the same for all records of a task on a stream, */
     uint32_t common_size; /* bytes of a record that hold its common fields, where these have the usual widths; else 0 */
@@ -110,12 +111,12 @@ typedef struct ftb_line_state {
 } ftb_line_state;
 
 /* Append lines for records `from` on, until the batch is at its end, `enough` bytes are there, or a record is met that this loop
- * leaves to its caller: a stream's first, after a loss, without a program, of an odd time or pid, damaged, or a call whose next
- * record is not there. A call whose next record is its return has one line with it. Returns the place of the first record not done. */
+ * leaves to its caller: a stream's first, after a loss, without a program, of an odd time or pid, damaged, or one whose line needs
+ * the record after, which is not there. A call whose next record is its return has one line with it. Returns the place of the first record not done. */
 uint32_t ftb_render_lines(const ftb_line_plan *plan, ftb_line_state *state, ftb_text_context *context, const ftb_stream *streams,
                           const ftb_batch *batch, uint32_t from, size_t enough, ftb_text *out);
 
-/* Fill in what follows from the columns; whether every column is one that the loop can print. */
-int ftb_line_plan_prepare(ftb_line_plan *plan);
+/* Fill in what follows from the columns; whether every column is one that there is. */
+bool ftb_line_plan_prepare(ftb_line_plan *plan);
 
 #endif

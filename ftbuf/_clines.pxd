@@ -48,6 +48,7 @@ cdef extern from "ftb_line.h" nogil:
         ftb_place common_flags
         ftb_place preempt_count
         uint8_t big_endian
+        uint8_t needs_next
         int64_t start
         uint32_t n_head
         size_t head_room
@@ -66,4 +67,4 @@ cdef extern from "ftb_line.h" nogil:
 
     uint32_t ftb_render_lines(const ftb_line_plan *plan, ftb_line_state *state, ftb_text_context *context,
                               const ftb_stream *streams, const ftb_batch *batch, uint32_t start, size_t enough, ftb_text *out)
-    int ftb_line_plan_prepare(ftb_line_plan *plan)
+    bint ftb_line_plan_prepare(ftb_line_plan *plan)

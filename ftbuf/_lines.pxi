@@ -39,8 +39,8 @@ cdef class LineWriter:
     tgids : int32 array by pid, 0: not known
     places : (offset, width) of common_pid, common_flags and common_preempt_count
     program_of : slot -> Program, or None for events that only the fallback can print
-    fallback : (record, time of the line before, number of the line) -> text of lines that C leaves: the first of each stream,
-        those after losses, damaged ones; or (text, how many lines it is, time of the last, whether it needs the next record)
+    fallback : (record, time of the line before, or of the record after where a column needs it, number of the line) -> text of
+        lines that C leaves: the first of each stream, those after losses, damaged ones; or (text, how many lines it is, time of the last, whether it needs the next record)
     calls : by slot, None or (enum ftb_line_call_kind, places of the function and the depth); program_of gives two programs for
         returns: their own, and that of a call and its return in one line
     """
@@ -87,7 +87,7 @@ cdef class LineWriter:
         longest = max(map(len, [*(c[2] for c in columns), *flags, *preempt, *labels, *names, *comms[1], b""]))
         self.plan.room = sum(c[1] + 2 * longest + 64 for c in columns) + 2 * FTB_SLACK
         if not ftb_line_plan_prepare(&self.plan):
-            raise ValueError("a column that only Python prints")
+            raise ValueError("no such column")
         self.state.heads = <ftb_line_head *>allocate(records.decoder.d.merge.n_streams, sizeof(ftb_line_head))
         self.state.head_texts = <char *>allocate(records.decoder.d.merge.n_streams, self.plan.head_room)
 
@@ -143,7 +143,7 @@ cdef class LineWriter:
             if not self.waits:
                 self.render(b)
             if self.records.pos < b.n and self.text.len < self.enough and (not self.learn(ftb_slot(b, self.records.pos)) or self.waits):
-                self.fall_back(b.ts[self.records.pos], ftb_stream_index(b, self.records.pos))
+                self.fall_back(b, b.ts[self.records.pos], ftb_stream_index(b, self.records.pos))
         if not self.text.len:
             raise StopIteration
         return PyBytes_FromStringAndSize(self.text.data, self.text.len)
@@ -172,8 +172,15 @@ cdef class LineWriter:
         self.bodies[slot] = &program.program
         return True
 
-    cdef int fall_back(self, int64_t ts, uint32_t stream) except -1:
-        answer = self.fallback(next(self.records), self.state.previous, self.state.index)
+    cdef int64_t neighbour(self, ftb_batch *b, int64_t ts) except? -1:
+        """The time that the fallback is given: of the record after, where lines tell of it, else of the line before."""
+        if not self.plan.needs_next:
+            return self.state.previous
+        return b.ts[self.records.pos] if self.records.pos < b.n or self.records.refill() else ts
+
+    cdef int fall_back(self, ftb_batch *b, int64_t ts, uint32_t stream) except -1:
+        record = next(self.records)
+        answer = self.fallback(record, self.neighbour(b, ts), self.state.index)
         cdef bytes line
         if isinstance(answer, tuple):
             line, lines, self.state.previous, self.waits = answer

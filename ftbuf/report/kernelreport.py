@@ -110,7 +110,7 @@ class Kernel:
             yield from self._graph(flags, plan, start).draw(records)
             return
         printer, limit = self._printer(plan, facts), self._limit
-        if is_section or self._body is not self._texts or not can_write(plan, self._trace):
+        if is_section or self._body is not self._texts or not can_write(self._trace):
             yield from kernel.plain_lines(records, printer)
             return
         yield from written(self._trace, self.names, plan, self._program_of, self._texts.renderer, printer, limit)

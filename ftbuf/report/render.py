@@ -76,7 +76,7 @@ def trace_cmd_report(trace: Trace, request: TraceCmdRequest) -> Iterator[bytes]:
     plan = tracecmd.line_plan(options, trace_cmd_columns(), buffers=[b.name for b in recording.buffers] or [""])
     waits = Wakeups(options.seconds) if request.wakeups else None
     printer = tracecmd.Lines(options, plan, waits.noting(texts) if waits else texts, graphs)
-    if can_write(plan, trace) and not any(printer.draws("ftrace", name) for name in options.raw_events):
+    if can_write(trace) and not any(printer.draws("ftrace", name) for name in options.raw_events):
         yield from _written(trace, names, plan, texts, printer, options, waits)
     else:
         yield from printer.print(lines(trace, names))

@@ -19,30 +19,14 @@ from .record import LineRecord, encoded
 if TYPE_CHECKING:
     from ..trace import Trace
 
-# Columns that only lineplan.py prints: they need the record after, or belong to layouts of a few lines.
-PYTHON_ONLY = frozenset(
-    {
-        Op.PID_HEX,
-        Op.CPU_HEX,
-        Op.FLAGS,
-        Op.PREEMPT_HEX,
-        Op.INDEX_HEX,
-        Op.TIME_HEX,
-        Op.TIME_US_HEX,
-        Op.NEXT_MS,
-        Op.NEXT_MARK,
-        Op.NEXT_RAW,
-    }
-)
-
 Programs = Callable[[tuple[str, str]], Any]  # the core's programs of an event
 DrawnFallback = Callable[[LineRecord, int, int], tuple[bytes, int, int, bool]]  # see _core.LineWriter
-Fallback = Callable[[LineRecord, int, int], bytes]  # record, time of the line before, number of the line
+Fallback = Callable[[LineRecord, int, int], bytes]  # record, time of its neighbour (see _core.LineWriter), number of the line
 
 
-def can_write(plan: LinePlan, trace: Trace) -> bool:
-    """Whether the core can print these lines: columns it knows, records of one file."""
-    return not any(c.op in PYTHON_ONLY for c in plan.columns) and len(trace.recording.files) == 1
+def can_write(trace: Trace) -> bool:
+    """Whether the core can print its lines: records of one file."""
+    return len(trace.recording.files) == 1
 
 
 def written(
