@@ -195,9 +195,21 @@ static int decode(ftb_decoder *d, uint64_t max_records)
     return FTB_OK;
 }
 
+/* Where there is nothing to gather, and nothing to tell records apart by, streams count without making refs. */
+static void count_only(ftb_decoder *d)
+{
+    for (uint32_t i = 0; i < d->merge.n_streams; i++) {
+        const ftb_select *select = d->merge.streams[i].select;
+        const int all = !select->has_window && select->pid_width == 0 && select->filter_of_slot == NULL;
+        d->merge.streams[i].count_of_slot = all ? d->count_of_slot : NULL;
+    }
+}
+
 /* Memory of a segment may go once FTB_NEED_SEGMENT is returned: everything that points into it has been gathered. */
 int ftb_decode(ftb_decoder *d, uint64_t max_records)
 {
+    if (d->n_plans == 0)
+        count_only(d);
     for (uint32_t i = 0; i < d->n_plans; i++)
         make_room(d, (uint16_t)i); /* columns may have been taken */
     int status = decode(d, max_records), gathered = gather_groups(d);

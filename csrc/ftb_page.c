@@ -400,12 +400,15 @@ static int walk_one(ftb_stream *s, const ftb_select *select, ftb_batch *out, ftb
     return FTB_OK;
 }
 
+int ftb_has_short_headers(const ftb_abi *abi)
+{
+    return !abi->old_header && abi->type_size == 2 && abi->type_offset <= 2;
+}
+
 /* Walk the open page until it ends or the batch is full. */
 static int walk_page(ftb_stream *s, const ftb_select *select, ftb_batch *out, ftb_report *report)
 {
-    const ftb_abi *abi = s->abi;
-    /* the shortest payload, one word, holds the id: the fast path need not look */
-    const int fast = !abi->old_header && abi->type_size == 2 && abi->type_offset <= 2;
+    const int fast = ftb_has_short_headers(s->abi);
     if (fast && !s->lost_pending)
         ftb_walk_alike(s, select, out);
     while (out->n < FTB_BATCH) {
@@ -487,6 +490,14 @@ static void drop_unwanted(const ftb_stream *s, const ftb_select *select, ftb_bat
     b->n = n;
 }
 
+int ftb_walk_page(ftb_stream *s, const ftb_select *select, ftb_batch *out, ftb_report *report)
+{
+    int status = walk_page(s, select, out, report);
+    if (s->events > 0)
+        s->last_ts = corrected(s->clock, s->data_ts);
+    return status;
+}
+
 int ftb_scan(ftb_stream *s, const ftb_select *select, ftb_batch *out, ftb_report *report)
 {
     const int correct = !ftb_clock_is_identity(s->clock);
@@ -495,14 +506,18 @@ int ftb_scan(ftb_stream *s, const ftb_select *select, ftb_batch *out, ftb_report
         if (!s->in_page) {
             if (s->next_page >= s->size)
                 return FTB_NEED_SEGMENT;
+            if (ftb_may_count(s)) {
+                int status = ftb_count_pages(s, select, report);
+                if (status != FTB_OK)
+                    return status;
+                continue;
+            }
             if (ftb_open_page(s, report) != FTB_OK)
                 return FTB_NO_MEMORY;
             continue;
         }
         uint32_t from = out->n;
-        int status = walk_page(s, select, out, report);
-        if (s->events > 0)
-            s->last_ts = corrected(s->clock, s->data_ts);
+        int status = ftb_walk_page(s, select, out, report);
         if (status != FTB_OK)
             return status;
         if (correct)

@@ -41,6 +41,16 @@ int ftb_next_record(ftb_stream *s, ftb_record *r, int *ends_page);
 /* Leave the page; `status` names the defect met at `at`, which costs the rest of the committed data. */
 int ftb_close_page(ftb_stream *s, int status, const uint8_t *at, ftb_report *report);
 
+/* Walk the open page until it ends (in_page is 0 then) or the batch is full; takes down the time of the last record. */
+int ftb_walk_page(ftb_stream *s, const ftb_select *select, ftb_batch *out, ftb_report *report);
+/* Whether the shortest data record, of one word, holds its event's id, a u16: the fast walks need not look. */
+int ftb_has_short_headers(const ftb_abi *abi);
+
+/* Whether the next pages may be counted without making refs. */
+int ftb_may_count(const ftb_stream *s);
+/* Count the records of the next few pages, all of which are in the segment. */
+int ftb_count_pages(ftb_stream *s, const ftb_select *select, ftb_report *report);
+
 /* Step over as many records as are alike, where this CPU can do that faster than one by one; perhaps none. */
 void ftb_walk_alike(ftb_stream *s, const ftb_select *select, ftb_batch *out);
 

@@ -220,6 +220,7 @@ typedef struct {
     uint32_t index;         /* position in the merge: ties in time go to the lower index */
     uint32_t cpu;
     uint32_t buffer;
+    uint64_t *count_of_slot; /* where all records of the select's events are to be counted, and not handed on; NULL: they are wanted */
     uint8_t last_segment; /* no segment follows the current one */
     /* the current segment */
     const uint8_t *data;

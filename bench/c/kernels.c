@@ -158,7 +158,7 @@ int main(int argc, char **argv)
                            {.abi = &abi, .select = &select, .last_ts = INT64_MIN, .index = 1, .cpu = 1}};
         ftb_source sources[3] = {{.batch = &batches[0]}, {.batch = &batches[1]}};
         ftb_decoder d = {.merge = {.streams = s, .n_streams = streams, .sources = sources}, .context = {s, streams, size},
-                         .plan_of_slot = plan_of_slot, .count_of_slot = count_of_slot, .plans = plans, .n_plans = n_plans,
+                         .plan_of_slot = plan_of_slot, .count_of_slot = count_of_slot, .plans = plans, .n_plans = argv[1][0] == 's' ? 0 : n_plans,
                          .groups = groups, .batch = &batches[2]};
         ftb_merge_plant(&d.merge);
         double t = now();
