@@ -63,6 +63,19 @@ def test_counting_finds_what_decoding_finds(data, abi):
     assert told(bytes(stream), abi, count=True) == told(bytes(stream), abi, count=False)
 
 
+@pytest.mark.parametrize("at", range(8))
+@pytest.mark.parametrize("cut", [0, 4, 8, 60])
+def test_a_last_record_that_does_not_fit(at, cut):
+    abi = make_abi(subbuf_size=1024)
+    stream = b""
+    for i in range(8):
+        page = Page(abi, 1000 * i)
+        for length in [68, 8] * (12 if i == at else 13):
+            page.data(3, bytes([length & 1, 0]) + bytes(length - 6))
+        stream += page.finish(size=76 * 12 - cut if i == at else None)
+    assert told(stream, abi, count=True) == told(stream, abi, count=False)
+
+
 @given(st.lists(st.lists(payloads, min_size=1, max_size=6), min_size=8, max_size=20), st.integers(0, 255))
 def test_one_flipped_byte_in_whole_pages(contents, seed):
     """Damage anywhere in pages that are otherwise good: what the fast walk leaves over is told as ever."""
