@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from corpus_data import corpus_cases
+from corpus_data import ROOT, corpus_cases
 from hypothesis import given
 from hypothesis import strategies as st
 from pagebuilder import make_abi
@@ -491,3 +491,11 @@ def test_what_the_core_is_given_is_checked():
     for again in (calls.finish, lambda: calls.step(None, None, None, nothing)):
         with pytest.raises(ValueError, match="finished"):
             again()
+
+
+def test_a_tree_of_hits_has_no_times_and_without_records_it_is_said(capsys):
+    assert main(["profile", "--tree", str(ROOT / "examples" / "function.dat")]) == 0
+    assert capsys.readouterr().out.splitlines()[0].split() == ["Hit", "Function"]
+    for options in ([], ["--tree"]):
+        assert main(["profile", *options, str(ROOT / "examples" / "sched.dat")]) == 0
+        assert capsys.readouterr().out.startswith("none: no records of the function graph")

@@ -10,6 +10,7 @@ import subprocess
 from collections import Counter, defaultdict
 from decimal import Decimal
 from itertools import accumulate, cycle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -26,7 +27,9 @@ from ftbuf.analysis import wakeup, wakeup_latency
 from ftbuf.analysis.sched import SWITCH, WAKEUP, WAKING, sleep_mask, task_states
 from ftbuf.analysis.tables import table
 from ftbuf.analysis.wakeupmatch import Matcher
+from ftbuf.cli.latencytext import cyclictest_lines
 from ftbuf.cli.main import main
+from ftbuf.cli.tables import Clock
 
 EXAMPLE = ROOT / "examples" / "sched.dat"
 WITH_SCHED = re.compile("sched|mixed|overwrite|gaps|lost|irq|clock-(counter|uptime|x86)|allevents")
@@ -293,9 +296,21 @@ def test_the_command(capsys):
     status, out = called(capsys, EXAMPLE, "--json", "--cpu", "1", "--start", "+0.01")
     assert {row["cpu"] for row in json.loads(out)["worst"]} == {1}
     status, out = called(capsys, EXAMPLE, "--histogram", "-n", "0")
-    bars = [line.split() for line in out.split("From, to (us), how often\n")[1].splitlines()]
-    assert sum(int(count) for _, _, count, _ in bars) == result.table["count"].sum()
-    assert max(len(bar) for *_, bar in bars) == 50
+    title, *rows = out.split("How often, from and to in us:\n")[1].splitlines()
+    assert title.split()[:3] == ["from", "to", "all"] and title.endswith("3 others")
+    cells = [row.split() for row in rows]
+    assert sum(int(row[2]) for row in cells) == result.table["count"].sum()
+    assert all(int(row[2]) == sum(map(int, row[3:11])) for row in cells)
+    assert max(len(row[11]) for row in cells) == 50
+    status, out = called(capsys, EXAMPLE, "--histogram", "-n", "0", "--by", "cpu")
+    title, *rows = out.split("How often, from and to in us:\n")[1].splitlines()
+    assert title.split() == ["from", "to", "all", "cpu", "0", "cpu", "1"]
+    assert [sum(int(row.split()[i]) for row in rows) for i in (3, 4)] == wakeup_of(EXAMPLE, "cpu")
+
+
+def wakeup_of(path, by):
+    with ftbuf.open(path) as trace:
+        return wakeup_latency(trace, by=by).table["count"].tolist()
 
 
 def test_two_recordings(capsys, recordings):
@@ -379,3 +394,28 @@ def test_an_old_kernels_wakeups():
         assert found.worst["woken_at"].tolist() == [2000, 5000]
         assert found.worst["from_cpu"].tolist() == [3, 0]
         assert dict(zip(found.table["comm"], found.table["prio"], strict=True)) == {"five": 120, "six": 49}
+
+
+def test_the_shape_of_cyclictest(capsys):
+    with ftbuf.open(EXAMPLE) as trace:
+        by_task, by_cpu = (wakeup_latency(trace, by=by).table for by in ("task", "cpu"))
+    shape = re.compile(r"T:([ \d]{2,}) \(([ \d]{5,})\) P:([ \d]{2,}) I:0 C:([ \d]{7,}) Min:([ \d]{7,}) Act:([ \d]{5,}) "
+                       r"Avg:([ \d]{5,}) Max:([ \d]{8,})")
+    for options, expected in ((["--cyclictest"], by_task), (["--cyclictest", "--by", "cpu"], by_cpu)):
+        status, out = called(capsys, EXAMPLE, *options)
+        lines = [tuple(map(int, shape.fullmatch(line).groups())) for line in out.splitlines()]
+        assert status == 0 and len(lines) == expected.num_rows
+        assert [line[3] for line in lines] == expected["count"].tolist()
+        assert [line[7] for line in lines] == (expected["max"] // 1000).tolist()
+    assert [line[0] for line in lines] == [0, 1]
+    assert called(capsys, EXAMPLE, "--cyclictest", "--by", "comm")[0] == 2
+
+
+def test_priorities_as_cyclictest_counts_them():
+    found = wakeup_result([("pid", [5, 6, 7]), ("prio", [19, 120, -1])])
+    assert [line.split("P:")[1][:2] for line in cyclictest_lines(found, Clock("us", str, str))] == ["80", " 0", " 0"]
+
+
+def wakeup_result(columns):
+    numbers = {name: [3] * 3 for name in ("count", "min", "last", "mean", "max")}
+    return SimpleNamespace(table=table({**dict(columns), **numbers}))

@@ -110,7 +110,7 @@ def critical_sections(trace: Trace, kind: str = "irq", *, by: str = "caller", pe
         raise ValueError(f"by is 'caller' or 'cpu', not {by!r}")
     names = EVENTS[kind]
     for name in names:
-        require_events(trace, [name], f"sections of kind {kind!r}")
+        require_events(trace, [name], f"a section of kind {kind!r}")
     trace = one_buffer(trace, names)
     found = _Sums(by, worst)
     core = _core.Sections()

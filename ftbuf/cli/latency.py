@@ -20,7 +20,7 @@ from ..analysis.tables import beside, coarse_histogram, stacked, table
 from ..analysis.tracers import need_tracer
 from ..trace import Trace
 from .common import at_least, opened, usage_errors
-from .latencytext import TITLES, histogram_lines, section_lines, shown, wakeup_lines
+from .latencytext import TITLES, cyclictest_lines, histogram_lines, section_lines, shown, wakeup_lines
 from .plotfile import add_plot_argument, check_plot, save_plot
 from .progress import Progress
 from .report import write_kernel_text
@@ -48,7 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "function that switched off (default of irq and preempt)")
     parser.add_argument("-e", "--event", help="wakeup: take wakeups from this event: sched_waking (default), sched_wakeup")
     parser.add_argument("-n", "--worst", type=at_least(0), default=10, metavar="N", help="list the N longest (default: 10)")
-    parser.add_argument("--histogram", action="store_true", help="also how often each latency was, by powers of two")
+    parser.add_argument("--histogram", action="store_true",
+                        help="also how often each latency was, by powers of two: of all, and by row")
+    parser.add_argument("--cyclictest", action="store_true", help="wakeup, by task or CPU: the lines that cyclictest prints")
     parser.add_argument("--json", action="store_true", help="one JSON object; times in ns")
     add_plot_argument(parser)
     add_time_arguments(parser)
@@ -91,10 +93,13 @@ def run(options: argparse.Namespace) -> int:
 def misused(options: argparse.Namespace, of: str) -> str:
     """What is wrong with the options together."""
     if of == "tracer":
-        given = [name for name in ("versus", "by", "event", "start", "end", "cpu", "plot") if getattr(options, name) is not None]
+        given = [name for name in ("versus", "by", "event", "start", "end", "cpu", "plot", "cyclictest")
+                 if getattr(options, name) not in (None, False)]
         return f"a latency tracer's recording has one latency: --{given[0]} says nothing of it" if given else ""
     if options.by is not None and options.by not in BY[of]:
         return f"--by {options.by}: of {of} there are {', '.join(BY[of])}"
+    if options.cyclictest and (of != "wakeup" or options.by not in (None, "task", "cpu") or options.versus is not None):
+        return "--cyclictest is for --of wakeup, by task or CPU, of one recording"
     return "--event is for --of wakeup" if options.event is not None and of != "wakeup" else ""
 
 
@@ -125,10 +130,12 @@ def show(found: Measured, options: argparse.Namespace) -> None:
     save_plot(options, lambda: draw(found))
     if options.json:
         print_json(fields(found.result) | {"histogram": coarse_histogram(found.result.histogram)})
+    elif options.cyclictest and isinstance(found.result, WakeupLatency):
+        print_lines(cyclictest_lines(found.result, found.clock))
     else:
         print_lines(lines(found))
         if options.histogram and found.result.table.num_rows:
-            print_lines(histogram_lines(coarse_histogram(found.result.histogram), found.clock))
+            print_lines(histogram_lines(coarse_histogram(found.result.histogram), found.result.table, found.clock))
 
 
 def lines(found: Measured) -> Iterator[str]:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from ..analysis import CriticalSections, WakeupLatency
 from ..table import Table
-from .tables import Clock, Column, table_lines
+from .tables import Clock, Column, printable, rows, table_lines
 
 TIMES = ("min", "last", "mean", "max", "total")
 TITLES = {"last": "act", "mean": "avg"}  # as cyclictest calls them
 OFTEN_ZERO = ("migrated", "repeated", "lost")
 BAR = 50  # characters of the longest bar
+MOST_COLUMNS = 8  # of a histogram
+MOST_TITLE = 24  # characters
+LEAST_RT_PRIO = 99  # as the kernel counts it (K:include/linux/sched/prio.h): 0 is the highest
 AT_END = 10  # of what is open at the end, so many are listed
 
 
@@ -35,6 +39,17 @@ def wakeup_lines(found: WakeupLatency, clock: Clock) -> Iterator[str]:
     if found.running:
         yield f"\n{found.running} wakeups of tasks that were running are left out"
     yield from lost_lines(found.table, "latencies")
+
+
+def cyclictest_lines(found: WakeupLatency, clock: Clock) -> Iterator[str]:
+    """A line a task, or CPU, as cyclictest prints it: whole microseconds. There is no interval here."""
+    scale = 1000 if clock.unit == "us" else 1
+    for i, row in enumerate(rows(found.table)):
+        prio = row.get("prio", LEAST_RT_PRIO)
+        rt_prio = LEAST_RT_PRIO - prio if 0 <= prio < LEAST_RT_PRIO else 0
+        least, last, mean, most = (int(row[name] // scale) if row["count"] else 0 for name in ("min", "last", "mean", "max"))
+        yield (f"T:{row.get('cpu', i):2d} ({row.get('pid', 0):5d}) P:{rt_prio:2d} I:0 C:{row['count']:7d} "
+               f"Min:{least:7d} Act:{last:5d} Avg:{mean:5d} Max:{most:8d}")
 
 
 def section_lines(found: CriticalSections, clock: Clock) -> Iterator[str]:
@@ -67,19 +82,34 @@ def some_lines(found: WakeupLatency | CriticalSections, clock: Clock, none: str)
         yield from table_lines(found.total, shown(found.total, clock))
 
 
-def histogram_lines(table: Table, clock: Clock) -> Iterator[str]:
-    """All rows of a histogram together, with a bar for each bucket."""
-    lows, places = np.unique(table["low"], return_inverse=True)
-    counts = np.bincount(places, weights=table["count"]).astype(np.int64)
+def histogram_lines(histogram: Table, of: Table, clock: Clock) -> Iterator[str]:
+    """How often each latency was, with a bar: over all, and by row of the result's table, the first of many."""
+    key = histogram.column_names[0]
+    lows, places = np.unique(histogram["low"], return_inverse=True)
     highs = np.zeros(len(lows), np.int64)
-    highs[places] = table["high"]
-    yield f"\nFrom, to ({clock.unit}), how often"
-    most = int(counts.max(initial=1))
-    rows = [(clock.duration(low), clock.duration(high + 1), count)
-            for low, high, count in zip(lows.tolist(), highs.tolist(), counts.tolist(), strict=True)]
-    width = max((len(text) for row in rows for text in row[:2]), default=0)
-    for low, high, count in rows:
-        yield f"{low:>{width}}  {high:>{width}}  {count:>9}  {'#' * -(-BAR * count // most)}"
+    highs[places] = histogram["high"]
+    names = of[key].tolist()
+    column_of = {name: min(i, MOST_COLUMNS - 1) if len(names) > MOST_COLUMNS else i for i, name in enumerate(names)}
+    counts = np.zeros((len(lows), min(len(names), MOST_COLUMNS)), np.int64)
+    np.add.at(counts, (places, np.array([column_of[name] for name in histogram[key].tolist()], np.intp)), histogram["count"])
+    totals = counts.sum(axis=1)
+    most = max(int(totals.max(initial=1)), 1)
+    lines = [["from", "to", "all", *(column_titles(key, names) if len(names) > 1 else [])]]
+    for low, high, own, total in zip(lows.tolist(), highs.tolist(), counts.tolist(), totals.tolist(), strict=True):
+        lines.append([clock.duration(low), clock.duration(high + 1), str(total), *(map(str, own) if len(names) > 1 else [])])
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    yield f"\nHow often, from and to in {clock.unit}:"
+    for cells, total in zip(lines, [0, *totals.tolist()], strict=True):
+        bar = "#" * -(-BAR * total // most)
+        yield "  ".join([*(cell.rjust(width) for cell, width in zip(cells, widths, strict=True)), bar]).rstrip()
+
+
+def column_titles(key: str, names: Sequence[Any]) -> list[str]:
+    """What columns of rows are called: each its own way."""
+    shown = names if len(names) <= MOST_COLUMNS else names[: MOST_COLUMNS - 1]
+    titles = [printable(str(name))[:MOST_TITLE] if isinstance(name, str) else f"{key} {name}" for name in shown]
+    titles = [title if titles.count(title) == 1 else f"{title} {i}" for i, title in enumerate(titles)]
+    return titles if len(shown) == len(names) else [*titles, f"{len(names) - len(shown)} others"]
 
 
 def lost_lines(table: Table, what: str) -> Iterator[str]:

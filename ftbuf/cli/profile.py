@@ -20,6 +20,9 @@ from .windows import add_cpu_argument, add_time_arguments, cpus, times
 NAME = "profile"
 HELP = "hits and times of functions per CPU (as trace_stat/functionN); --tree and --folded: by callers"
 
+HEADINGS = 2  # lines of the kernel's text
+NONE = "none: no records of the function graph, or of the function tracer"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", help="a trace.dat, or a tracefs-shaped directory, of function_graph or function")
@@ -78,6 +81,9 @@ def stat_lines(options: argparse.Namespace, trace: Trace) -> Iterator[str]:
     """The kernel's text of each CPU, under a heading unless it is of the one CPU asked for."""
     wanted = cpus(options)
     texts = trace_stat(trace, graph_time=options.graph_time, sleep_time=options.sleep_time, cpus=wanted)
+    if wanted is None and not any(text.count("\n") > HEADINGS for text in texts.values()):
+        yield NONE
+        return
     for cpu, text in texts.items():
         if wanted is None or len(wanted) > 1:
             yield f"cpu{cpu}"
@@ -85,8 +91,13 @@ def stat_lines(options: argparse.Namespace, trace: Trace) -> Iterator[str]:
 
 
 def tree_lines(tree: Table) -> Iterator[str]:
-    yield f"{'Hit':>10}    {'Time':<12}    {'Self':<12}    Function"
+    """Functions below their callers; without times where records tell none."""
+    if not tree.num_rows:
+        yield NONE
+        return
+    timed = bool(tree["returned"].any())
+    yield f"{'Hit':>10}    " + (f"{'Time':<12}    {'Self':<12}    " if timed else "") + "Function"
     columns = (tree[name].tolist() for name in ("hit", "time", "self", "depth", "function"))
     for hit, time, own, depth, function in zip(*columns, strict=True):
-        spent, alone = duration_text(time).decode(), duration_text(own).decode()
-        yield printable(f"{hit:>10}    {spent}    {alone}    {'  ' * depth}{function}")
+        times = f"{duration_text(time).decode()}    {duration_text(own).decode()}    " if timed else ""
+        yield printable(f"{hit:>10}    {times}{'  ' * depth}{function}")
