@@ -8,15 +8,48 @@ static ftb_under_way *place(ftb_intervals *v, uint32_t number)
     return (ftb_under_way *)(void *)v->under_way.data + number;
 }
 
+static ftb_under_way *add(ftb_intervals *v, int32_t key, uint16_t lane)
+{
+    ftb_under_way fresh = {.key = key, .lane = lane};
+    if (ftb_column_append(&v->under_way, &fresh, sizeof fresh) != FTB_OK)
+        return NULL;
+    return place(v, (uint32_t)(v->under_way.size / sizeof fresh) - 1);
+}
+
+/* The numbers at a place of a table that grows, zeros where nothing was; NULL: no memory. */
+static uint32_t *cell(ftb_column *table, size_t at)
+{
+    size_t need = (at + 1) * sizeof(uint32_t);
+    if (FTB_UNLIKELY(table->size < need)) {
+        size_t more = need - table->size;
+        if (ftb_column_reserve(table, more) != FTB_OK)
+            return NULL;
+        memset(table->data + table->size, 0, more);
+        table->size = need;
+    }
+    return (uint32_t *)(void *)table->data + at;
+}
+
+static ftb_under_way *find_on_cpu(ftb_intervals *v, int32_t cpu, uint16_t lane)
+{
+    uint32_t *known = cell(&v->places, (size_t)(uint16_t)cpu * v->n_lanes + lane);
+    if (known == NULL)
+        return NULL;
+    if (FTB_LIKELY(*known != 0))
+        return place(v, *known - 1);
+    ftb_under_way *fresh = add(v, cpu, lane);
+    *known = (uint32_t)(v->under_way.size / sizeof *fresh);
+    return fresh;
+}
+
 static ftb_under_way *find(ftb_intervals *v, int32_t key, uint16_t lane)
 {
+    if (v->of_cpus)
+        return find_on_cpu(v, key, lane);
     int is_new;
     uint32_t number = ftb_pairs_number(&v->numbers, (uint32_t)key, lane, &is_new);
-    if (FTB_UNLIKELY(is_new)) {
-        ftb_under_way fresh = {.key = key, .lane = lane};
-        if (ftb_column_append(&v->under_way, &fresh, sizeof fresh) != FTB_OK)
-            return NULL;
-    }
+    if (FTB_UNLIKELY(is_new))
+        return add(v, key, lane);
     return number == FTB_NO_NUMBER ? NULL : place(v, number);
 }
 
@@ -24,15 +57,7 @@ static ftb_under_way *find(ftb_intervals *v, int32_t key, uint16_t lane)
 
 static uint32_t *top_of(ftb_intervals *v, int32_t cpu)
 {
-    size_t need = ((size_t)(uint16_t)cpu + 1) * sizeof(uint32_t);
-    if (FTB_UNLIKELY(v->tops.size < need)) {
-        size_t more = need - v->tops.size;
-        if (ftb_column_reserve(&v->tops, more) != FTB_OK)
-            return NULL;
-        memset(v->tops.data + v->tops.size, 0, more);
-        v->tops.size = need;
-    }
-    return (uint32_t *)(void *)v->tops.data + (uint16_t)cpu;
+    return cell(&v->tops, (uint16_t)cpu);
 }
 
 static int push(ftb_intervals *v, ftb_under_way *u)
@@ -149,6 +174,7 @@ int ftb_intervals_step(ftb_intervals *v, ftb_lane *lanes, uint16_t n_lanes)
     if (ftb_column_reserve(&v->sources, 2 * (size_t)n_lanes * sizeof(source)) != FTB_OK)
         return FTB_NO_MEMORY;
     source *sources = (source *)(void *)v->sources.data;
+    v->n_lanes = n_lanes;
     uint32_t n = find_sources(lanes, n_lanes, sources);
     while (n > 0) {
         source *from = &sources[next_source(sources, n)];
@@ -172,6 +198,7 @@ void ftb_intervals_free(ftb_intervals *v)
     ftb_gaps_free(&v->gaps);
     ftb_pairs_free(&v->numbers);
     ftb_column_free(&v->under_way);
+    ftb_column_free(&v->places);
     ftb_column_free(&v->tops);
     ftb_column_free(&v->sources);
 }

@@ -21,7 +21,7 @@ from .stats import PERCENTILES, Keys
 from .tables import integers, rows_of, stacked, table
 from .wanted import check_percentiles, check_trace
 
-STEP = "2 MB"
+STEP = "4 MB"
 ENTRY, EXIT = "_entry", "_exit"
 NUMBERS = {"irq_handler": "irq", "softirq": "vec", "tasklet": "func", "ipi": "reason"}  # fields; of vectors: "vector"
 KINDS = {"irq_handler": "irq"}  # what a pair of events is called; vectors go by the name of their events
