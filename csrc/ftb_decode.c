@@ -99,22 +99,27 @@ static int gather_groups(ftb_decoder *d)
     return status;
 }
 
-/* Every record to the group of its plan; full groups are gathered. */
+/* Every record to the group of its plan; full groups are gathered. (Copies: the compiler must take the decoder's own members for
+ * changed by every store.) */
 FTB_ALWAYS_INLINE int distribute_to(ftb_decoder *d, int64_t *orders)
 {
     const ftb_batch *b = d->batch;
-    for (uint32_t i = 0; i < b->n; i++) {
-        const uint16_t slot = ftb_slot(b, i), plan = d->plan_of_slot[slot];
-        if (plan == FTB_NO_PLAN) {
+    const uint16_t *plan_of_slot = d->plan_of_slot;
+    ftb_group *groups = d->groups;
+    for (uint32_t i = 0, end = b->n; i < end; i++) {
+        const uint64_t meta = b->meta[i];
+        const uint16_t slot = (uint16_t)(meta >> 16), plan = plan_of_slot[slot];
+        if (FTB_UNLIKELY(plan == FTB_NO_PLAN)) {
             d->count_of_slot[slot]++;
             continue;
         }
-        __builtin_prefetch(b->data[i] + FTB_AHEAD, 0, 1); /* spreads what the next walk will want of memory */
-        ftb_group *g = &d->groups[plan];
+        const uint8_t *data = b->data[i];
+        __builtin_prefetch(data + FTB_AHEAD, 0, 1); /* spreads what the next walk will want of memory */
+        ftb_group *g = &groups[plan];
         const uint32_t n = g->n;
         g->ts[n] = b->ts[i];
-        g->data[n] = b->data[i];
-        g->meta[n] = b->meta[i];
+        g->data[n] = data;
+        g->meta[n] = meta;
         if (orders != NULL)
             orders[(size_t)plan * FTB_GROUP + n] = d->met + i;
         g->n = n + 1;

@@ -299,15 +299,51 @@ FTB_ALWAYS_INLINE void put(ftb_batch *out, uint32_t n, uint64_t ts, const uint8_
     out->meta[n] = meta;
 }
 
+/* What a run of records was like, and where the walk goes on. */
+FTB_ALWAYS_INLINE void leave_run(ftb_stream *s, const uint8_t *p, uint64_t ts, uint64_t events)
+{
+    s->cur = p;
+    s->ts = ts;
+    s->data_ts = events > 0 ? ts : s->data_ts;
+    s->events += events;
+}
+
 /* Short data records of today's header with a u16 id: as many as follow one another. Stops before any other record, before one
- * that does not fit, and when the batch is full. Unwanted records are overwritten by the next: no branch.
- *
- * `guess`: that a record is as long as the last one lets the CPU go on before this header is loaded; where lengths vary, wrong
- * guesses cost more than waiting does. */
-FTB_ALWAYS_INLINE void walk_short(ftb_stream *s, const ftb_select *select, ftb_batch *out, int big, int guess)
+ * that does not fit, and when the batch is full. Unwanted records are overwritten by the next: no branch. */
+FTB_ALWAYS_INLINE void walk_varied(ftb_stream *s, const ftb_select *select, ftb_batch *out, int big)
 {
     const uint16_t *slot_of = select->slot_of;
-    const uint32_t type_offset = s->abi->type_offset, from = out->n;
+    const uint32_t id_at = HEADER + s->abi->type_offset, from = out->n;
+    const uint64_t stream = (uint16_t)s->index;
+    const uint8_t *p = s->cur, *end = s->end;
+    uint64_t ts = s->ts, events = 0;
+    uint32_t n = from;
+
+    while (n < FTB_BATCH && (size_t)(end - p) >= EXTENDED) {
+        __builtin_prefetch(p + PREFETCH, 0, 1);
+        const uint32_t word = ftb_load32(p, big), type = header_type(word, big);
+        const uint8_t *next = p + HEADER + 4 * (size_t)type;
+        if (type - 1 >= TYPE_LEN_MAX_SHORT || next > end)
+            break;
+        const uint16_t slot = slot_of[ftb_load16(p + id_at, big)];
+        ts += header_delta(word, big);
+        put(out, n, ts, p + HEADER, (uint64_t)type << 34 | (uint64_t)slot << 16 | stream); /* as ftb_meta of 4 * type */
+        n += slot != FTB_NO_SLOT;
+        p = next;
+        events++;
+    }
+    leave_run(s, p, ts, events);
+    out->n = n;
+    ftb_note_differences(out, from);
+    s->varied = out->differ >> 32 != 0;
+}
+
+/* The same where most records are as long as the one before: that this one is, too, lets the CPU go on before its header is loaded.
+ * Where lengths vary, wrong guesses cost more than waiting does. Little-endian. */
+static void walk_guessing(ftb_stream *s, const ftb_select *select, ftb_batch *out)
+{
+    const uint16_t *slot_of = select->slot_of;
+    const uint32_t id_at = HEADER + s->abi->type_offset, from = out->n;
     const uint8_t *p = s->cur;
     size_t left = (size_t)(s->end - p), total = EXTENDED; /* the shortest */
     uint64_t ts = s->ts, events = 0, changes = 0;
@@ -316,45 +352,40 @@ FTB_ALWAYS_INLINE void walk_short(ftb_stream *s, const ftb_select *select, ftb_b
 
     while (n < FTB_BATCH && left >= total) {
         __builtin_prefetch(p + PREFETCH, 0, 1);
-        uint32_t word = ftb_load32(p, big), type = header_type(word, big);
-        if (!guess || type != usual) {
+        const uint32_t word = ftb_load32(p, 0), type = header_type(word, 0);
+        if (type != usual) {
             if (type - 1 >= TYPE_LEN_MAX_SHORT)
                 break;
-            changes += type != usual;
+            changes++;
             usual = type;
             total = HEADER + 4 * (size_t)type;
             meta = ftb_meta(4 * type, 0, (uint16_t)s->index);
             if (total > left)
                 break;
         }
-        if (guess)
-            __asm__("" : "+r"(total));
-        ts += header_delta(word, big);
-        uint16_t slot = slot_of[ftb_load16(p + HEADER + type_offset, big)];
+        __asm__("" : "+r"(total)); /* keeps the compiler from taking the length out of the header after all */
+        const uint16_t slot = slot_of[ftb_load16(p + id_at, 0)];
+        ts += header_delta(word, 0);
         put(out, n, ts, p + HEADER, meta | (uint64_t)slot << 16);
         n += slot != FTB_NO_SLOT;
         p += total;
         left -= total;
-        total = guess ? total : EXTENDED;
         events++;
     }
-    s->cur = p;
-    s->ts = ts;
-    s->data_ts = events > 0 ? ts : s->data_ts;
-    s->events += events;
-    s->varied = changes * 8 > events;
+    leave_run(s, p, ts, events);
     out->n = n;
     ftb_note_differences(out, from);
+    s->varied = changes * 8 > events;
 }
 
 static void walk_run(ftb_stream *s, const ftb_select *select, ftb_batch *out)
 {
     if (s->abi->big_endian)
-        walk_short(s, select, out, 1, 0);
+        walk_varied(s, select, out, 1);
     else if (s->varied)
-        walk_short(s, select, out, 0, 0);
+        walk_varied(s, select, out, 0);
     else
-        walk_short(s, select, out, 0, 1);
+        walk_guessing(s, select, out);
 }
 
 int ftb_next_record(ftb_stream *s, ftb_record *r, int *ends_page)
