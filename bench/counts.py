@@ -1,8 +1,8 @@
-"""Instructions an event of scan, decode, merge and render: steady where times are not (valgrind --tool=callgrind).
+"""Instructions an event of scan, walk, gather, merge and render: steady where times are not (valgrind --tool=callgrind).
 
 ``python -m bench counts`` compares them with bench/counts.json and fails where one grew by more than the tolerance;
 ``python -m bench counts --write`` makes that file anew. They are of the scalar code, since valgrind knows no AVX-512, of the
-shipped samples, and of one compiler: with another, the table is only shown. gather and merge are what they add to the scan.
+shipped samples, and of one compiler: with another, the table is only shown. gather and merge are what they add to the walk.
 """
 
 from __future__ import annotations
@@ -57,10 +57,11 @@ def measure() -> dict[str, float]:
         folder, counts = Path(temporary), {}
         program = build(folder)
         for load in workloads(shipped=True):
-            scan = of_kernel(program, "scan", load, folder)
-            counts[f"scan {load.name}"] = round(scan, 1)
+            counts[f"scan {load.name}"] = round(of_kernel(program, "scan", load, folder), 1)
+            walk = of_kernel(program, "walk", load, folder)
+            counts[f"walk {load.name}"] = round(walk, 1)
             for name, kernel in (("gather", "decode"), ("merge", "merge")):
-                counts[f"{name} {load.name}"] = round(of_kernel(program, kernel, load, folder) - scan, 1)
+                counts[f"{name} {load.name}"] = round(of_kernel(program, kernel, load, folder) - walk, 1)
         for sample in sorted((ROOT / "examples").glob("*.dat")):
             counts[f"render {sample.name}"] = round(of_report(sample, folder), 1)
     return counts

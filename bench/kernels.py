@@ -17,7 +17,7 @@ from ftbuf.table import ColumnData
 from .data import Workload, workloads
 from .measure import copy_fresh, copy_touched, side_by_side
 
-SIZES = {"memory": 88 << 20, "cache": 256 << 10}  # of pages; the columns of the first fit the pool, so that they can be reused
+SIZES = {"memory": 64 << 20, "cache": 256 << 10}  # of pages; the columns of the first fit the pool, so that they can be reused
 IN_CACHE_REPEATS = 64
 
 

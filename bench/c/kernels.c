@@ -1,10 +1,10 @@
 /* Runs one kernel over a file of sub-buffers: for instruction counts (callgrind) and for timing without Python.
  *
- *   kernels scan|decode|merge|together PAGES PLANS SUBBUF REPEAT reused|fresh
+ *   kernels scan|walk|decode|merge|together PAGES PLANS SUBBUF REPEAT reused|fresh
  *
  * PLANS is what Python asks of the core, as text: per event "event ID SLOT PLAN", per plan "plan MIN_LEN N" and N lines of
- * "OP WHERE WIDTH OUT_WIDTH SIGNED OFFSET SIZE". scan: walk and count. decode: every column of every plan. merge: walk the
- * pages as those of two CPUs, whose records then take turns, and count;
+ * "OP WHERE WIDTH OUT_WIDTH SIGNED OFFSET SIZE". scan: count. walk: make refs, and count them. decode: every column of every plan.
+ * merge: walk the pages as those of two CPUs, whose records then take turns, and count;
  * together: the same, and decode. Outputs (and the memcpy that they are compared with) go to memory
  * that was touched before, or to fresh memory. Prints events, nanoseconds an event, the rate of a memcpy of the same bytes, the
  * ratio to it, and the bytes of the columns.
@@ -158,8 +158,8 @@ int main(int argc, char **argv)
                            {.abi = &abi, .select = &select, .last_ts = INT64_MIN, .index = 1, .cpu = 1}};
         ftb_source sources[3] = {{.batch = &batches[0]}, {.batch = &batches[1]}};
         ftb_decoder d = {.merge = {.streams = s, .n_streams = streams, .sources = sources}, .context = {s, streams, size},
-                         .plan_of_slot = plan_of_slot, .count_of_slot = count_of_slot, .plans = plans, .n_plans = argv[1][0] == 's' ? 0 : n_plans,
-                         .groups = groups, .batch = &batches[2]};
+                         .plan_of_slot = plan_of_slot, .count_of_slot = count_of_slot, .plans = plans,
+                         .n_plans = argv[1][0] == 's' ? 0 : n_plans, .groups = groups, .batch = &batches[2]};
         ftb_merge_plant(&d.merge);
         double t = now();
         for (uint32_t i = 0; i < streams; i++)
