@@ -499,3 +499,15 @@ def test_a_tree_of_hits_has_no_times_and_without_records_it_is_said(capsys):
     for options in ([], ["--tree"]):
         assert main(["profile", *options, str(ROOT / "examples" / "sched.dat")]) == 0
         assert capsys.readouterr().out.startswith("none: no records of the function graph")
+
+
+@pytest.mark.parametrize("options", [[], ["--tree"]])
+def test_losses_inside_of_calls_are_said(options, tmp_path, capsys):
+    made = Recorder()
+    made.add(100, 0, "funcgraph_entry", pid=5, func=0x1000, depth=0)
+    made.lose(0, 3)
+    made.add(200, 0, "funcgraph_exit", pid=5, func=0x1000, depth=0, calltime=100, rettime=200)
+    path = tmp_path / "made.dat"
+    path.write_bytes(made.build())
+    assert main(["profile", *options, str(path)]) == 0
+    assert "records were lost inside of 1 calls" in capsys.readouterr().err

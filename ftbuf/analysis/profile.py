@@ -132,7 +132,11 @@ def trace_stat(trace: Trace, *, graph_time: bool = True, sleep_time: bool = True
     -------
     dict of int to str
     """
-    rows, timed = function_rows(trace, graph_time=graph_time, sleep_time=sleep_time, cpus=cpus)
+    return stat_texts(trace, *function_rows(trace, graph_time=graph_time, sleep_time=sleep_time, cpus=cpus), cpus=cpus)
+
+
+def stat_texts(trace: Trace, rows: Sequence[FunctionRow], timed: bool, *, cpus: Iterable[int] | None) -> dict[int, str]:
+    """``trace_stat`` of rows; a CPU without any has one, too."""
     wanted = sorted({row.cpu for row in rows} | set(trace.cpus if cpus is None else cpus))
     return {cpu: stat_text([row for row in rows if row.cpu == cpu and row.hit], timed) for cpu in wanted}
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..analysis.calltree import call_tree, folded
-from ..analysis.profile import function_profile, trace_stat
+from ..analysis.profile import function_profile, function_rows, stat_texts
 from ..durations import duration_text
 from ..table import Table
 from ..trace import Trace
@@ -20,7 +21,6 @@ from .windows import add_cpu_argument, add_time_arguments, cpus, times
 NAME = "profile"
 HELP = "hits and times of functions per CPU (as trace_stat/functionN); --tree and --folded: by callers"
 
-HEADINGS = 2  # lines of the kernel's text
 NONE = "none: no records of the function graph, or of the function tracer"
 
 
@@ -80,14 +80,21 @@ def profile(options: argparse.Namespace, trace: Trace) -> Table:
 def stat_lines(options: argparse.Namespace, trace: Trace) -> Iterator[str]:
     """The kernel's text of each CPU, under a heading unless it is of the one CPU asked for."""
     wanted = cpus(options)
-    texts = trace_stat(trace, graph_time=options.graph_time, sleep_time=options.sleep_time, cpus=wanted)
-    if wanted is None and not any(text.count("\n") > HEADINGS for text in texts.values()):
+    found, timed = function_rows(trace, graph_time=options.graph_time, sleep_time=options.sleep_time, cpus=wanted)
+    if wanted is None and not found:
         yield NONE
         return
-    for cpu, text in texts.items():
+    note_losses(sum(row.lossy for row in found))
+    for cpu, text in stat_texts(trace, found, timed, cpus=wanted).items():
         if wanted is None or len(wanted) > 1:
             yield f"cpu{cpu}"
         yield from map(printable, text.splitlines())
+
+
+def note_losses(calls: int) -> None:
+    """Beside the table, which is the kernel's."""
+    if calls:
+        print(f"ftbuf {NAME}: records were lost inside of {calls} calls: what they called may be missing", file=sys.stderr)
 
 
 def tree_lines(tree: Table) -> Iterator[str]:
@@ -95,6 +102,7 @@ def tree_lines(tree: Table) -> Iterator[str]:
     if not tree.num_rows:
         yield NONE
         return
+    note_losses(int(tree["lossy"].sum()))
     timed = bool(tree["returned"].any())
     yield f"{'Hit':>10}    " + (f"{'Time':<12}    {'Self':<12}    " if timed else "") + "Function"
     columns = (tree[name].tolist() for name in ("hit", "time", "self", "depth", "function"))
