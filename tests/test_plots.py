@@ -151,6 +151,18 @@ def test_handlers_and_residencies(tmp_path):
         assert legend(axes) == ["1800 MHz", "unknown"]
 
 
+def test_a_latency_tracer_s_report(tmp_path, recordings, capsys):
+    with ftbuf.open(recordings["k612-irqsoff"].path) as trace:
+        found = analysis.latency_report(trace)
+    axes, = drawn(plots.report(found, most=4), tmp_path)
+    assert len(bars(axes)) == 4 and axes.get_xlabel() == "time (us)" and "36071 us, rcu_preempt" in axes.figure.get_suptitle()
+    inside = found.steps["inside"]
+    assert max(bar.get_width() for bar in axes.patches) * 1000 == found.steps["delay"][inside].max()
+    assert bars(axes)[0].startswith("1.026 us: preempt_count_add <-") and axes.get_xscale() == "log"
+    assert main(["latency", str(recordings["k612-irqsoff"].path), "--plot", str(tmp_path / "a.svg")]) == 0
+    assert "<svg" in (tmp_path / "a.svg").read_text() and "irqsoff" in capsys.readouterr().out
+
+
 def test_noise(tmp_path):
     with timers().open() as trace:
         axes, = drawn(plots.noise(analysis.noise(trace)), tmp_path)

@@ -17,6 +17,7 @@ from .loss import Losses
 from .osnoise import ENTRIES, Noise
 from .power import NOT_IDLE, NOT_KNOWN
 from .tables import rows_of
+from .tracers import LatencyReport
 from .wakeup import WakeupLatency
 
 MOST = 20  # bars
@@ -300,6 +301,36 @@ def handlers(found: Table, *, most: int = MOST, in_ns: bool = True) -> Any:
     own, time = found["self"][order], found["time"][order]
     parts = {"self": (PLAIN, own), "handlers inside": (INSIDE, time - own)}
     return time_bars(labels, parts, "Interrupt handlers (how often run)", in_ns)
+
+
+def report(found: LatencyReport, *, most: int = MOST, in_ns: bool = True) -> Any:
+    """Where the time of a latency tracer's longest latency went: the longest delays behind its steps, in their order.
+
+    Parameters
+    ----------
+    found : LatencyReport
+    most : int
+        How many.
+    in_ns : bool
+        Whether the recording's clock counts ns.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    inside = np.flatnonzero(found.steps["inside"])
+    delay, since = found.steps["delay"], found.steps["since_start"]
+    rows = np.sort(inside[np.argsort(-delay[inside], kind="stable")[:most]])
+    texts = [" ".join(found.steps["text"][i].split("\n")[0].split()) for i in rows.tolist()]
+    scale, unit = (1000, "us") if in_ns else (1, "ticks")
+    labels = [f"{at / scale:.10g} {unit}: {text}" for at, text in zip(since[rows].tolist(), texts, strict=True)]
+    title = f"{found.tracer}: {found.latency_us} us, {found.comm}-{found.pid} on CPU {found.cpu}"
+    figure = stacked_bars(labels, {"delay until the next step": (PLAIN, delay[rows] / scale)}, title, f"time ({unit})")
+    if len(rows) and delay[rows].max() > MUCH * max(int(delay[rows].min()), 1):
+        least = np.maximum(delay[rows].min(), 1) / scale / 2
+        figure.axes[0].set(xscale="log", xlim=(least, None))
+        figure.axes[0].xaxis.set_major_formatter("{x:g}")
+    return figure
 
 
 def syscalls(found: Table, *, most: int = MOST, in_ns: bool = True) -> Any:

@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
 def misused(options: argparse.Namespace, of: str) -> str:
     """What is wrong with the options together."""
     if of == "tracer":
-        given = [name for name in ("versus", "by", "event", "start", "end", "cpu", "plot", "cyclictest")
+        given = [name for name in ("versus", "by", "event", "start", "end", "cpu", "cyclictest")
                  if getattr(options, name) not in (None, False)]
         return f"a latency tracer's recording has one latency: --{given[0]} says nothing of it" if given else ""
     if options.by is not None and options.by not in BY[of]:
@@ -150,11 +150,19 @@ def fields(result: Any) -> dict[str, Any]:
 
 
 def show_tracer(trace: Trace, options: argparse.Namespace) -> None:
+    need_tracer(trace)
+    found = latency_report(trace) if options.json or options.plot else None
+    save_plot(options, lambda: draw_report(found, clock_of(trace)))
     if options.json:
-        print_json(fields(latency_report(trace)))
+        print_json(fields(found))
     else:
-        need_tracer(trace)
         write_kernel_text(trace)
+
+
+def draw_report(found: Any, clock: Clock) -> Any:
+    from ..analysis import plots
+
+    return plots.report(found, in_ns=clock.unit == "us")
 
 
 def compare(a: Measured, b: Measured, options: argparse.Namespace) -> None:
