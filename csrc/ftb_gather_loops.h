@@ -260,25 +260,33 @@ static int is_sixteens(const rows *r, const ftb_op *op, const uint8_t *to)
            (op->width == 1 || r->plan->big_endian == FTB_HOST_BIG);
 }
 
-/* A row at a time, without a call for each. */
-static void gather_sixteens(const rows *r, const ftb_op *op, uint8_t *to, int past_cache)
+/* A row at a time, without a call for each; `pieces` is a constant where that is worth it. */
+FTB_ALWAYS_INLINE void copy_sixteens(const ftb_refs *refs, uint32_t offset, uint8_t *to, int past_cache, size_t pieces)
 {
 #if defined(__SSE2__)
-    const size_t pieces = op->size / 16;
-    for (uint32_t i = 0; i < r->refs->n; i++) {
-        const __m128i *from = (const __m128i *)(const void *)(r->refs->data[i] + op->offset);
-        for (size_t k = 0; k < pieces; k++, to += 16) {
-            const __m128i piece = _mm_loadu_si128(from + k);
+    __m128i *out = (__m128i *)(void *)to;
+    for (uint32_t i = 0; i < refs->n; i++) {
+        const __m128i *from = (const __m128i *)(const void *)(refs->data[i] + offset);
+        for (size_t k = 0; k < pieces; k++, out++)
             if (past_cache)
-                _mm_stream_si128((__m128i *)(void *)to, piece);
+                _mm_stream_si128(out, _mm_loadu_si128(from + k));
             else
-                _mm_store_si128((__m128i *)(void *)to, piece);
-        }
+                _mm_store_si128(out, _mm_loadu_si128(from + k));
     }
 #else
     (void)past_cache;
-    gather_fixed(r, op, to);
+    for (uint32_t i = 0; i < refs->n; i++)
+        memcpy(to + 16 * pieces * i, refs->data[i] + offset, 16 * pieces);
 #endif
+}
+
+static void gather_sixteens(const ftb_refs *refs, const ftb_op *op, uint8_t *to, int past_cache)
+{
+    switch (op->size / 16) {
+    case 1: copy_sixteens(refs, op->offset, to, past_cache, 1); break;
+    case 3: copy_sixteens(refs, op->offset, to, past_cache, 3); break; /* the six arguments of a system call */
+    default: copy_sixteens(refs, op->offset, to, past_cache, op->size / 16);
+    }
 }
 
 static ftb_span locate(const rows *r, const ftb_op *op, uint32_t i)
@@ -423,7 +431,7 @@ static int gather_to(rows *r, ftb_op *op, uint8_t *to, size_t bytes)
     else if (op->op == FTB_OP_TS)
         memcpy(to, r->refs->ts, bytes);
     else if (is_sixteens(r, op, to))
-        gather_sixteens(r, op, to, past_cache);
+        gather_sixteens(r->refs, op, to, past_cache);
     else
         return past_cache ? gather_past_cache(r, op, to, bytes) : gather_values(r, op, to);
     return FTB_OK;
