@@ -200,6 +200,7 @@ static char *put_time(char *p, const line *l, const ftb_line_column *c)
     case FTB_LINE_REL_MS: return put_seconds(p, rounded_us(since), 1000, 3, 0);
     case FTB_LINE_TIME_HEX: return put_hex(p, l->ts, 16);
     case FTB_LINE_TIME_US_HEX: return put_hex(p, rounded_us(l->ts), c->width);
+    case FTB_LINE_TIME_US_CUT: return put_time_us(p, l->state, l->ts / 1000, c->width);
     case FTB_LINE_NEXT_MS: return put_seconds(p, rounded_us(wait), 1000, 3, 0);
     case FTB_LINE_NEXT_RAW: return put_right(p, wait, 0, ' ');
     case FTB_LINE_NEXT_MARK: *p = mark_of(rounded_us(wait)); return p + 1;
@@ -212,6 +213,13 @@ static char *put_buffer(char *p, const line *l)
 {
     uint32_t buffer = l->streams[l->stream].buffer;
     return buffer < l->plan->n_labels ? copy_piece(p, l->plan, l->plan->labels[buffer]) : p;
+}
+
+/* Blanks before what happens inside of calls. */
+static char *put_indent(char *p, const line *l)
+{
+    int64_t depth = l->state->cpus[l->stream].depth;
+    return depth > 0 ? blanks(p, 2 * ((size_t)depth + 1)) : p;
 }
 
 static char *put_column(char *p, const line *l, const ftb_line_column *c)
@@ -234,6 +242,7 @@ static char *put_column(char *p, const line *l, const ftb_line_column *c)
     case FTB_LINE_PID_HEX: return put_hex(p, (uint32_t)l->pid, 8);
     case FTB_LINE_CPU_HEX: return put_hex(p, (uint32_t)l->context->cpu, 8);
     case FTB_LINE_BUFFER: return put_buffer(p, l);
+    case FTB_LINE_INDENT: return put_indent(p, l);
     default: return put_time(p, l, c);
     }
 }
@@ -350,18 +359,18 @@ static char *put_head(char *p, const line *l)
     return p + head->size;
 }
 
-/* Columns from i on, up to the body or the end; returns the place of the first not done. */
-static uint32_t put_columns(const line *l, uint32_t i, ftb_text *out)
+/* Columns from i on, up to the body or to `end`; returns the place of the first not done. */
+static uint32_t put_columns(const line *l, uint32_t i, uint32_t end, ftb_text *out)
 {
     const ftb_line_plan *plan = l->plan;
     char *p = ftb_room(out, plan->room);
     if (p == NULL)
-        return plan->n_columns; /* the text's status says so */
+        return end; /* the text's status says so */
     if (i == 0) {
         p = put_head(p, l);
         i = plan->n_head;
     }
-    for (; i < plan->n_columns && plan->columns[i].op != FTB_LINE_BODY; i++) {
+    for (; i < end && plan->columns[i].op != FTB_LINE_BODY; i++) {
         const ftb_line_column *c = &plan->columns[i];
         switch (c->op) { /* those of most lines */
         case FTB_LINE_TEXT: p = copy_piece(p, plan, c->text); break;
@@ -377,17 +386,43 @@ static uint32_t put_columns(const line *l, uint32_t i, ftb_text *out)
     return i;
 }
 
+static int put_range(const line *l, uint32_t i, uint32_t end, ftb_text *out)
+{
+    int status = FTB_OK;
+    for (; i < end && status == FTB_OK; i++) {
+        i = put_columns(l, i, end, out);
+        if (i < end)
+            status = ftb_render_body(l->body, l->context, l->body_data, l->body_len, out);
+    }
+    return status;
+}
+
+static bool is_call(const ftb_line_plan *plan, uint32_t slot)
+{
+    return plan->calls != NULL && plan->calls[slot].kind != FTB_LINE_NO_CALL;
+}
+
+/* What happens between calls: a comment in the kernel's graph. */
+static int put_comment(const line *l, ftb_text *out)
+{
+    const ftb_line_plan *plan = l->plan;
+    int status = put_range(l, 0, plan->n_call - 1, out);
+    for (uint32_t i = plan->n_call; i < plan->n_columns && status == FTB_OK; i++) {
+        status = put_range(l, i, i + 1, out);
+        if (plan->columns[i].op == FTB_LINE_BODY && status == FTB_OK && out->len > 0)
+            out->len -= out->data[out->len - 1] == '\n';
+    }
+    return status;
+}
+
 /* One line, or nothing: then the text is as it was. */
 static int put_line(const line *l, ftb_text *out)
 {
     const ftb_line_plan *plan = l->plan;
     size_t before = out->len;
-    int status = FTB_OK;
-    for (uint32_t i = 0; i < plan->n_columns && status == FTB_OK; i++) {
-        i = put_columns(l, i, out);
-        if (i < plan->n_columns)
-            status = ftb_render_body(l->body, l->context, l->body_data, l->body_len, out);
-    }
+    int status = plan->n_call == 0               ? put_range(l, 0, plan->n_columns, out)
+                 : is_call(plan, l->slot) ? put_range(l, 0, plan->n_call, out)
+                                                 : put_comment(l, out);
     if (status == FTB_OK && out->status == FTB_OK && (plan->max_line == 0 || out->len - before <= plan->max_line))
         return 1;
     out->len = before;
@@ -403,29 +438,103 @@ static int is_there(ftb_place place, uint32_t len)
     return place.width != 0 && len >= place.width && len - place.width >= place.offset;
 }
 
-static int same(const ftb_line_plan *plan, const ftb_batch *b, uint32_t k, ftb_place at, ftb_place at_next)
+static int same(const ftb_line_plan *plan, const ftb_batch *b, uint32_t k, ftb_place at, uint32_t next, ftb_place at_next)
 {
-    return common(plan, at, b->data[k], ftb_len(b, k)) == common(plan, at_next, b->data[k + 1], ftb_len(b, k + 1));
+    return common(plan, at, b->data[k], ftb_len(b, k)) == common(plan, at_next, b->data[next], ftb_len(b, next));
 }
 
-/* Whether the record after a call is its return. */
-static enum leaf leaf_of(const ftb_line_plan *plan, const ftb_line_state *state, const ftb_batch *b, uint32_t k)
+/* The record that may be a call's return: the one after it, in the kernel's graph of its stream. */
+static uint32_t next_of(const ftb_line_plan *plan, const ftb_batch *b, uint32_t k)
 {
-    const ftb_line_call *call = plan->calls != NULL ? &plan->calls[ftb_slot(b, k)] : NULL;
-    if (call == NULL || call->kind != FTB_LINE_CALL)
-        return IS_ALONE;
-    if (k + 1 >= b->n || ftb_slot(b, k + 1) >= plan->n_slots)
+    uint32_t next = k + 1;
+    if (plan->n_call != 0)
+        for (uint32_t stream = ftb_stream_index(b, k); next < b->n && ftb_stream_index(b, next) != stream;)
+            next++;
+    return next;
+}
+
+/* Whether record `next` is the return of the call k. */
+static enum leaf leaf_of(const ftb_line_plan *plan, const ftb_line_state *state, const ftb_batch *b, uint32_t k, uint32_t next)
+{
+    const ftb_line_call *call = &plan->calls[ftb_slot(b, k)];
+    if (next >= b->n || ftb_slot(b, next) >= plan->n_slots)
         return IS_NOT_KNOWN;
-    const ftb_line_call *next = &plan->calls[ftb_slot(b, k + 1)];
-    if (next->kind != FTB_LINE_RETURN)
+    const ftb_line_call *other = &plan->calls[ftb_slot(b, next)];
+    if (other->kind != FTB_LINE_RETURN)
         return IS_ALONE;
-    if (!is_there(call->func, ftb_len(b, k)) || !is_there(next->func, ftb_len(b, k + 1)))
+    if (!is_there(call->func, ftb_len(b, k)) || !is_there(other->func, ftb_len(b, next)))
         return IS_NOT_KNOWN;
-    if (!same(plan, b, k, call->func, next->func) || !same(plan, b, k, plan->pid, plan->pid))
+    if (!same(plan, b, k, call->func, next, other->func) || !same(plan, b, k, plan->pid, next, plan->pid))
         return IS_ALONE;
-    if (next->leaf == NULL || !is_for_this_loop(plan, state, b, k + 1) || !same(plan, b, k, call->depth, next->depth))
+    if (other->leaf == NULL || !is_for_this_loop(plan, state, b, next) || !same(plan, b, k, call->depth, next, other->depth))
         return IS_NOT_KNOWN;
     return IS_LEAF;
+}
+
+/* What the kernel's graph makes of a record. */
+typedef struct {
+    const ftb_line_call *call; /* NULL: none, or another layout */
+    ftb_drawn_cpu *cpu;
+    uint64_t func, depth;
+} drawing;
+
+static drawing drawing_of(const line *l, const ftb_batch *b, uint32_t k)
+{
+    const ftb_line_plan *plan = l->plan;
+    drawing d = {.cpu = plan->n_call != 0 ? &l->state->cpus[l->stream] : NULL};
+    if (d.cpu == NULL || !is_call(plan, l->slot))
+        return d;
+    d.call = &plan->calls[l->slot];
+    d.func = common(plan, d.call->func, b->data[k], ftb_len(b, k));
+    d.depth = common(plan, d.call->depth, b->data[k], ftb_len(b, k));
+    return d;
+}
+
+/* Whether nothing but the record's own line is to be printed, and that as it is mostly. */
+static bool is_plain(const line *l, const drawing *d)
+{
+    if (d->cpu == NULL)
+        return true;
+    if (d->cpu->pid != l->pid || d->cpu->depth > FTB_DRAWN_DEPTHS)
+        return false;
+    if (d->call == NULL)
+        return true;
+    if (d->depth >= FTB_DRAWN_DEPTHS || (d->func >= l->plan->irq_low && d->func < l->plan->irq_high))
+        return false;
+    return d->call->kind == FTB_LINE_CALL || d->cpu->functions[d->depth] == d->func;
+}
+
+static void follow(const drawing *d, enum leaf leaf)
+{
+    if (d->call == NULL)
+        return;
+    bool opens = d->call->kind == FTB_LINE_CALL && leaf != IS_LEAF;
+    d->cpu->depth = (int64_t)d->depth - !opens;
+    d->cpu->functions[d->depth] = opens ? d->func : 0;
+}
+
+/* One record's line; of a call with its return `next`, where that is the leaf. Whether it was printed. */
+static bool put_record(line *l, const ftb_batch *b, uint32_t k, ftb_text *out)
+{
+    const ftb_line_plan *plan = l->plan;
+    bool opens = plan->calls != NULL && plan->calls[ftb_slot(b, k)].kind == FTB_LINE_CALL;
+    uint32_t next = opens ? next_of(plan, b, k) : 0;
+    enum leaf leaf = opens ? leaf_of(plan, l->state, b, k, next) : IS_ALONE;
+    if (leaf == IS_NOT_KNOWN)
+        return false;
+    set_record(l, b, k);
+    drawing d = drawing_of(l, b, k);
+    if (leaf == IS_LEAF) {
+        l->body = plan->calls[ftb_slot(b, next)].leaf;
+        l->body_data = b->data[next];
+        l->body_len = ftb_len(b, next);
+    }
+    if (l->pid < 0 || !is_plain(l, &d) || !put_line(l, out)) /* tasks that are none have names of their own */
+        return false;
+    follow(&d, leaf);
+    if (leaf == IS_LEAF)
+        l->state->drawn[next] = 1;
+    return true;
 }
 
 uint32_t ftb_render_lines(const ftb_line_plan *plan, ftb_line_state *state, ftb_text_context *context, const ftb_stream *streams,
@@ -433,24 +542,20 @@ uint32_t ftb_render_lines(const ftb_line_plan *plan, ftb_line_state *state, ftb_
 {
     line l = {.plan = plan, .state = state, .context = context, .streams = streams};
     uint32_t k = from;
-    while (k < batch->n && out->len < enough) {
-        enum leaf leaf = is_for_this_loop(plan, state, batch, k) ? leaf_of(plan, state, batch, k) : IS_NOT_KNOWN;
-        if (leaf == IS_NOT_KNOWN)
+    for (; k < batch->n && out->len < enough; k++) {
+        if (state->drawn[k]) {
+            state->drawn[k] = 0;
+            continue;
+        }
+        if (!is_for_this_loop(plan, state, batch, k))
             break;
         if (plan->needs_next && (k + 1 == batch->n || batch->ts[k + 1] < batch->ts[k]))
             break;
-        set_record(&l, batch, k);
         l.next = plan->needs_next ? (uint64_t)batch->ts[k + 1] : 0;
-        if (leaf == IS_LEAF) {
-            l.body = plan->calls[ftb_slot(batch, k + 1)].leaf;
-            l.body_data = batch->data[k + 1];
-            l.body_len = ftb_len(batch, k + 1);
-        }
-        if (l.pid < 0 || !put_line(&l, out)) /* tasks that are none have names of their own */
+        if (!put_record(&l, batch, k, out))
             break;
         state->previous = batch->ts[k];
         state->index++;
-        k += leaf == IS_LEAF ? 2 : 1;
     }
     return k;
 }

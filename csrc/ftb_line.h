@@ -37,6 +37,8 @@ enum ftb_line_op {
     FTB_LINE_EVENT_NAME,
     FTB_LINE_DIFF,
     FTB_LINE_DIFF_US,
+    FTB_LINE_TIME_US_CUT,
+    FTB_LINE_INDENT,
     FTB_LINE_OPS
 };
 
@@ -78,6 +80,9 @@ typedef struct ftb_line_plan {
     const ftb_program *const *bodies; /* by slot; NULL: not for this loop */
     const ftb_line_call *calls; /* by slot; NULL: none are drawn */
     ftb_place pid, common_flags, preempt_count;
+    uint32_t n_call;  /* the kernel's graph: how many columns lines of calls have, of which the last is the body; other records have the
+                       * columns before the body and those behind. 0: another layout */
+    uint64_t irq_low, irq_high; /* the kernel's graph: functions that interrupts begin with */
     uint8_t big_endian;
     uint8_t needs_next; /* ftb_line_plan_prepare: a column tells of the time until the record after */
     int64_t start;    /* relative times count from here */
@@ -96,6 +101,13 @@ typedef struct ftb_line_head {
     ftb_piece comm; /* of the task */
 } ftb_line_head;
 
+/* What the kernel's graph knows of a CPU (K:trace_functions_graph.c struct fgraph_cpu_data); the caller knows it, too. */
+#define FTB_DRAWN_DEPTHS 50
+typedef struct ftb_drawn_cpu {
+    int64_t pid, depth, irq_depth;
+    uint64_t functions[FTB_DRAWN_DEPTHS]; /* that were called, by depth; 0: none */
+} ftb_drawn_cpu;
+
 #define FTB_LINE_SECONDS 40
 #define FTB_LINE_HEAD_MAX (1 << 14) /* longer heads are not kept */
 
@@ -107,12 +119,15 @@ typedef struct ftb_line_state {
     uint64_t second;      /* what `seconds` says, and a dot; seconds_size 0: nothing yet */
     uint32_t seconds_size;
     char seconds[FTB_LINE_SECONDS + FTB_SLACK];
+    uint8_t drawn[FTB_BATCH]; /* of the batch: returns whose line is that of their call; to be skipped */
+    ftb_drawn_cpu *cpus;      /* by stream, for the kernel's graph */
     uint8_t *begun;   /* by stream: whether its first line was printed; that one is the caller's, who may have more to say */
 } ftb_line_state;
 
 /* Append lines for records `from` on, until the batch is at its end, `enough` bytes are there, or a record is met that this loop
  * leaves to its caller: a stream's first, after a loss, without a program, of an odd time or pid, damaged, or one whose line needs
- * the record after, which is not there. A call whose next record is its return has one line with it. Returns the place of the first record not done. */
+ * the record after, which is not there. A call whose next record (in the kernel's graph of the same stream) is its return has one line
+ * with it. Returns the place of the first record not done. */
 uint32_t ftb_render_lines(const ftb_line_plan *plan, ftb_line_state *state, ftb_text_context *context, const ftb_stream *streams,
                           const ftb_batch *batch, uint32_t from, size_t enough, ftb_text *out);
 

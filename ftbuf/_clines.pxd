@@ -7,6 +7,7 @@ from ftbuf._ctext cimport ftb_program, ftb_text, ftb_text_context
 
 cdef extern from "ftb_line.h" nogil:
     int FTB_SLACK
+    int FTB_LINE_BODY
 
     ctypedef struct ftb_piece:
         uint32_t offset
@@ -47,6 +48,9 @@ cdef extern from "ftb_line.h" nogil:
         ftb_place pid
         ftb_place common_flags
         ftb_place preempt_count
+        uint32_t n_call
+        uint64_t irq_low
+        uint64_t irq_high
         uint8_t big_endian
         uint8_t needs_next
         int64_t start
@@ -58,11 +62,17 @@ cdef extern from "ftb_line.h" nogil:
     ctypedef struct ftb_line_head:
         pass
 
+    ctypedef struct ftb_drawn_cpu:
+        int64_t pid
+        int64_t irq_depth
+
     ctypedef struct ftb_line_state:
         int64_t previous
         uint64_t index
         ftb_line_head *heads
         char *head_texts
+        uint8_t *drawn
+        ftb_drawn_cpu *cpus
         uint8_t *begun
 
     uint32_t ftb_render_lines(const ftb_line_plan *plan, ftb_line_state *state, ftb_text_context *context,

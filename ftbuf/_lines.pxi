@@ -43,6 +43,7 @@ cdef class LineWriter:
         lines that C leaves: the first of each stream, those after losses, damaged ones; or (text, how many lines it is, time of the last, whether it needs the next record)
     calls : by slot, None or (enum ftb_line_call_kind, places of the function and the depth); program_of gives two programs for
         returns: their own, and that of a call and its return in one line
+    graph : (how many columns lines of calls have, addresses that functions of interrupts begin and end at), for the kernel's graph
     """
 
     cdef Records records
@@ -54,6 +55,7 @@ cdef class LineWriter:
     cdef Texts texts
     cdef const ftb_program **bodies
     cdef list programs, keep
+    cdef readonly bytearray known  # by stream, a row of ftb_drawn_cpu, which the fallback may change
     cdef object program_of, fallback
     cdef size_t enough
     cdef ftb_line_call *calls
@@ -61,7 +63,7 @@ cdef class LineWriter:
 
     def __cinit__(self, Records records not None, Renderer renderer not None, columns, flags, preempt, labels, names, comms, tgids,
                   places, program_of, fallback, *, bint big_endian, int64_t start=0, size_t max_line=0, size_t enough=1 << 16,
-                  calls=None):
+                  calls=None, graph=None):
         self.records, self.renderer, self.program_of, self.fallback, self.enough = records, renderer, program_of, fallback, enough
         self.texts, self.keep = Texts(), []
         self.begun = <uint8_t *>allocate(records.decoder.d.merge.n_streams, 1)
@@ -82,6 +84,8 @@ cdef class LineWriter:
         self.plan.bodies = self.bodies
         if calls is not None:
             self.set_calls(calls)
+        if graph is not None:
+            self.set_graph(graph[0], graph[1], graph[2])
         self.texts.block += bytes(FTB_SLACK)
         self.plan.texts = <const char *>self.texts.block
         longest = max(map(len, [*(c[2] for c in columns), *flags, *preempt, *labels, *names, *comms[1], b""]))
@@ -107,6 +111,23 @@ cdef class LineWriter:
                 self.calls[i].kind, func, depth = call
                 self.calls[i].func.offset, self.calls[i].func.width = func
                 self.calls[i].depth.offset, self.calls[i].depth.width = depth
+
+    cdef void set_graph(self, uint32_t n_call, uint64_t irq_low, uint64_t irq_high) except *:
+        cdef uint32_t i, n = self.records.decoder.d.merge.n_streams
+        if not self.calls or not 0 < n_call <= self.plan.n_columns or self.plan.columns[n_call - 1].op != FTB_LINE_BODY:
+            raise ValueError("a graph has calls, whose lines end with the body")
+        self.known = bytearray(n * sizeof(ftb_drawn_cpu))
+        cdef Pages memory = Pages(self.known)
+        self.keep.append(memory)
+        self.plan.n_call, self.plan.irq_low, self.plan.irq_high = n_call, irq_low, irq_high
+        self.state.cpus = <ftb_drawn_cpu *>memory.view.buf
+        for i in range(n):
+            self.state.cpus[i].pid = self.state.cpus[i].irq_depth = -1
+
+    @property
+    def cpus(self):
+        """The CPU of each stream."""
+        return [s.cpu for s in self.records.decoder.d.merge.streams[:self.records.decoder.d.merge.n_streams]]
 
     cdef void set_tasks(self, comms, tgids) except *:
         cdef Pages codes = Pages(comms[0]), groups = Pages(tgids)
@@ -142,6 +163,10 @@ cdef class LineWriter:
         while self.text.len < self.enough and (self.records.pos < b.n or self.records.refill()):
             if not self.waits:
                 self.render(b)
+            elif self.state.drawn[self.records.pos]:
+                self.state.drawn[self.records.pos] = 0
+                self.records.pos += 1
+                continue
             if self.records.pos < b.n and self.text.len < self.enough and (not self.learn(ftb_slot(b, self.records.pos)) or self.waits):
                 self.fall_back(b, b.ts[self.records.pos], ftb_stream_index(b, self.records.pos))
         if not self.text.len:

@@ -30,7 +30,7 @@ def check(path, monkeypatch) -> bytes:
     return text
 
 
-def made(abi_name: str, rng: random.Random, exit_fields: list[str], n: int = 1500) -> bytes:
+def made(abi_name: str, rng: random.Random, exit_fields: list[str], n: int = 1500, kallsyms: bytes = b"") -> bytes:
     """Calls and returns in any order, of two CPUs: most calls are followed by their return."""
     abi = ABIS[abi_name]
     entry = make_format("funcgraph_entry", 11, ["unsigned long func", "int depth"], system="ftrace", long_size=abi.long_size)
@@ -55,7 +55,7 @@ def made(abi_name: str, rng: random.Random, exit_fields: list[str], n: int = 150
                 records.append(event(other, abi, common_pid=pid, number=5))
         pages[cpu] = pages_of(abi, *records, ts=1000 + 50 * cpu)
     return TraceDat(abi, formats={"ftrace": [format_text(entry), format_text(leave)], "test": [format_text(other)]},
-                    buffers=[BufferSpec(pages=pages)]).build().data
+                    buffers=[BufferSpec(pages=pages)], kallsyms=kallsyms).build().data
 
 
 @pytest.mark.parametrize("abi", ["be32", "be32-old", "be64", "le32", "le64"])

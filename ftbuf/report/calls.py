@@ -106,40 +106,61 @@ class _Waiting:
     done: bool = False
 
 
-def with_leaves(records: Iterable[LineRecord], read: CallReader) -> Iterator[Paired]:
-    """Every record, a call that is directly followed on its CPU by its own return together with that return.
+class Pairing:
+    """Pairs a call that is directly followed on its CPU by its own return with that return, which is then not seen again.
 
-    The return is then not seen again. One CPU's last call waits for that CPU's next record, so records of other CPUs are
-    held back behind it: what is kept is bounded by the time until that next record, and cut at PENDING records.
+    One CPU's last call waits for that CPU's next record, so records of other CPUs are held back behind it: what is kept is
+    bounded by the time until that next record, and cut at PENDING records.
     """
-    waiting: deque[_Waiting] = deque()
-    open_calls: dict[int, _Waiting] = {}
-    for record in records:
-        call, cpu = read(record), record.cpu
-        opened = open_calls.pop(cpu, None)
+
+    def __init__(self, read: CallReader) -> None:
+        self._read = read
+        self._waiting: deque[_Waiting] = deque()
+        self._open: dict[int, _Waiting] = {}
+
+    @property
+    def waits(self) -> bool:
+        return bool(self._waiting)
+
+    def push(self, record: LineRecord) -> list[Paired]:
+        """The records that need not wait any more, this one among them or not."""
+        call, cpu, waiting = self._read(record), record.cpu, self._waiting
+        opened = self._open.pop(cpu, None)
         if opened is not None:
             opened.done = True
             if opened.call is not None and is_return(opened.record, opened.call, record, call):
                 opened.leaf = call
-                call = None
-                record = None  # type: ignore[assignment]
-        if record is not None:
-            is_entry = call is not None and call.is_entry
-            if not waiting and not is_entry:
-                yield record, call, None
-                continue
-            item = _Waiting(record, call, None, not is_entry)
-            waiting.append(item)
-            if is_entry:
-                open_calls[cpu] = item
-            if len(waiting) > PENDING:
-                waiting[0].done = True
-                open_calls.pop(waiting[0].record.cpu, None)
+                return self._done()
+        is_entry = call is not None and call.is_entry
+        if not waiting and not is_entry:
+            return [(record, call, None)]
+        item = _Waiting(record, call, None, not is_entry)
+        waiting.append(item)
+        if is_entry:
+            self._open[cpu] = item
+        if len(waiting) > PENDING:
+            waiting[0].done = True
+            self._open.pop(waiting[0].record.cpu, None)
+        return self._done()
+
+    def _done(self) -> list[Paired]:
+        waiting, done = self._waiting, []
         while waiting and waiting[0].done:
             item = waiting.popleft()
-            yield item.record, item.call, item.leaf
-    for item in waiting:
-        yield item.record, item.call, item.leaf
+            done.append((item.record, item.call, item.leaf))
+        return done
+
+    def rest(self) -> list[Paired]:
+        """All that still wait, at the end."""
+        return [(item.record, item.call, item.leaf) for item in self._waiting]
+
+
+def with_leaves(records: Iterable[LineRecord], read: CallReader) -> Iterator[Paired]:
+    """Every record, calls together with their returns."""
+    pairing = Pairing(read)
+    for record in records:
+        yield from pairing.push(record)
+    yield from pairing.rest()
 
 
 def with_returns(records: Iterable[LineRecord], read: CallReader) -> Iterator[Paired]:

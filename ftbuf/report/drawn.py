@@ -45,25 +45,25 @@ def programs(texts: EventTexts, fmt: EventFormat, options: Options) -> _core.Pro
         return None
     try:
         if fmt.name != "funcgraph_exit":
-            return texts.compiled(fmt, f'"             |  {_NAMED} {{", {_named(fmt)}')
+            return texts.compiled(fmt, f'"             |  {NAMED} {{", {named(fmt)}')
         head, time = _duration(fmt)
         tail, function = (" /* %ps */", ", REC->func") if options.tail else ("", "")
         ret, value_of = _returned(fmt, options)
-        own = f'"{head}%*s}}{tail}{ret}", {time}, {_indent(fmt)}, ""{function}{value_of}'
-        leaf = f'"{head}{_NAMED};{ret}", {time}, {_named(fmt)}{value_of}'
+        own = f'"{head}%*s}}{tail}{ret}", {time}, {indent(fmt)}, ""{function}{value_of}'
+        leaf = f'"{head}{NAMED};{ret}", {time}, {named(fmt)}{value_of}'
         return texts.compiled(fmt, own), texts.compiled(fmt, leaf)
     except CompileError:
         return None
 
 
-_NAMED = "%*s%ps()"
+NAMED = "%*s%ps()"
 
 
-def _named(fmt: EventFormat) -> str:
-    return f'{_indent(fmt)}, "", REC->func'
+def named(fmt: EventFormat) -> str:
+    return f'{indent(fmt)}, "", REC->func'
 
 
-def _indent(fmt: EventFormat) -> str:
+def indent(fmt: EventFormat) -> str:
     depth = value(fmt, "depth")
     return f"({depth} < 0 ? 0 : {depth} > {MAX_INDENT // 2} ? {MAX_INDENT} : 2 * (int){depth})"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from ..durations import duration_text
 from ..sections import LATENCY_TRACERS
@@ -71,9 +72,19 @@ def graph_flags(options: Options) -> GraphFlags:
     )
 
 
+class Known(Protocol):
+    """What the drawing of one CPU remembers."""
+
+    pid: int
+    depth: int
+    irq_depth: int
+
+    @property
+    def functions(self) -> Any: ...
+
+
 @dataclass(slots=True)
 class _Cpu:
-    """What the drawing of one CPU remembers."""
 
     pid: int = -1
     depth: int = 0
@@ -115,35 +126,39 @@ class Graph:
     ) -> None:
         self._flags, self._latency, self._spell, self._comm_of = flags, latency, spell, comm_of
         self._event, self._plain, self._start, self._irq_entry = event, plain, start, irq_entry
-        self._read = CallReader(big_endian=big_endian)
+        self.read = CallReader(big_endian=big_endian)
+        self._losses = Losses()
         self._no_duration = b"              |  " if flags.duration and flags.context else b""
         others = flags.abstime or flags.reltime or flags.proc or flags.latency
         self._only_cpu = not flags.context or not others
         self._cpu_texts: dict[int, bytes] = {}
         self._cpu_width = len(str(max(cpus - 1, 0)))
-        self._cpus: dict[int, _Cpu] = {}
+        self.cpus: dict[int, Known] = {}
 
     def draw(self, records: Iterable[LineRecord]) -> Iterator[bytes]:
         """The text of all records."""
-        losses = Losses()
-        for record, call, leaf in with_leaves(records, self._read):
-            before = losses(record)
-            if call is None:
-                text = self._other(record)
-            elif call.is_entry:
-                text = self._entry(record, call, leaf)
-            else:
-                text = self._exit(record, call)
-            yield before + text if before else text
+        for record, call, leaf in with_leaves(records, self.read):
+            yield self.lines(record, call, leaf)
+
+    def lines(self, record: LineRecord, call: Call | None, leaf: Call | None) -> bytes:
+        """The text of one record; of a call together with ``leaf``, its return."""
+        before = self._losses(record)
+        if call is None:
+            text = self._other(record)
+        elif call.is_entry:
+            text = self._entry(record, call, leaf)
+        else:
+            text = self._exit(record, call)
+        return before + text if before else text
 
     def _other(self, record: LineRecord) -> bytes:
         fmt = record.format
         return self._plain(record) if fmt.system == "ftrace" and fmt.name in PLAIN else self._comment(record)
 
-    def _state(self, cpu: int) -> _Cpu:
-        state = self._cpus.get(cpu)
+    def _state(self, cpu: int) -> Known:
+        state = self.cpus.get(cpu)
         if state is None:
-            state = self._cpus[cpu] = _Cpu()
+            state = self.cpus[cpu] = _Cpu()
         return state
 
     # the columns before the drawing
@@ -179,7 +194,7 @@ class Graph:
         overhead = mark(ns) if self._flags.overhead else b" "
         return overhead + b" " + duration_text(ns) + b"|  "
 
-    def _prologue(self, record: LineRecord, state: _Cpu, function: int = 0) -> bytes:
+    def _prologue(self, record: LineRecord, state: Known, function: int = 0) -> bytes:
         """What comes before the drawing: a switch of tasks, the mark of an interrupt that begins, and the columns."""
         text = self._columns(record)
         low, high = self._irq_entry
@@ -187,7 +202,7 @@ class Graph:
             text = self._irq_mark(record, function, True) + text
         return text if state.pid == record.pid else self._switch(record, state) + text
 
-    def _switch(self, record: LineRecord, state: _Cpu) -> bytes:
+    def _switch(self, record: LineRecord, state: Known) -> bytes:
         previous, state.pid = state.pid, record.pid
         if previous in (-1, record.pid):
             return b""
@@ -204,7 +219,7 @@ class Graph:
         arrow = b"==========>" if entering else b"<=========="
         return self._columns(record) + left + arrow + right + b"\n"
 
-    def _hidden(self, state: _Cpu, function: int, depth: int, *, entering: bool) -> bool:
+    def _hidden(self, state: Known, function: int, depth: int, *, entering: bool) -> bool:
         """Whether a call belongs to an interrupt that the options leave out."""
         low, high = self._irq_entry
         if entering:

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..sections import LATENCY_TRACERS, Section, longest_section, max_latency_us
-from . import blk, graph, kernel
+from . import blk, graph, graphlines, kernel
 from .banner import Facts, banner
-from .bodies import kernel_texts
+from .bodies import EventTexts, kernel_texts
 from .columns import kernel_columns, kernel_release
 from .lineplan import Body, LinePlan, line_printer, literal
 from .lines import Names, lines
@@ -107,7 +107,7 @@ class Kernel:
         yield from banner(options, facts, flags)
         plan = self._plan(start)
         if flags is not None:
-            yield from self._graph(flags, plan, start).draw(records)
+            yield from self._drawn(flags, plan, start, None if is_section else self._trace, records)
             return
         printer, limit = self._printer(plan, facts), self._limit
         if is_section or self._body is not self._texts or not can_write(self._trace):
@@ -144,15 +144,25 @@ class Kernel:
         is_alone = self._alone and pair[0] == "ftrace" and pair[1] in kernel.MESSAGES
         return None if is_alone else self._texts.program(self._recording.format_or_common(pair))
 
-    def _graph(self, flags: graph.GraphFlags, plan: LinePlan, start: int) -> graph.Graph:
-        plain = line_printer(plan, self._body)
+    def _drawn(self, flags: graph.GraphFlags, plan: LinePlan, start: int, trace: Trace | None,
+               records: Iterable[LineRecord]) -> Iterator[bytes]:
+        """The graph of all records of a trace, or of some records."""
         options = replace(self._options, enabled=self._options.enabled - {"raw", "hex"})
+        texts = kernel_texts(self._recording, options, self._release, messages_alone=True, like=self._texts)
+        drawn = self._graph(flags, plan, start, texts)
+        if trace is None or not graphlines.can_draw(flags) or not can_write(trace):
+            return drawn.draw(records)
+        return graphlines.written(trace, self.names, flags, self._columns, drawn, texts,
+                                  graph.irq_entry_range(self._recording.symbols.by_name), len(str(max(self._cpus - 1, 0))))
+
+    def _graph(self, flags: graph.GraphFlags, plan: LinePlan, start: int, texts: EventTexts) -> graph.Graph:
+        plain = line_printer(plan, self._body)
         return graph.Graph(
             flags,
             self._columns,
             self._spell,
             self.names.comm,
-            kernel_texts(self._recording, options, self._release, messages_alone=True, like=self._texts),
+            texts,
             lambda r: plain(r, r.ts, 0),
             big_endian=self._recording.container.big_endian,
             cpus=self._cpus,

@@ -48,6 +48,8 @@ class Op(enum.IntEnum):
     EVENT_NAME = 28  # name and colon, padded to the width of the name and two more
     DIFF = 29  # time since the line before, in brackets, left-aligned; empty for the first
     DIFF_US = 30  # likewise, from rounded microseconds
+    TIME_US_CUT = 31  # seconds right-aligned, 6 decimals, cut
+    INDENT = 32  # blanks for the calls that the record is inside of, of the kernel's graph: graphlines.py
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,8 @@ def _time_piece(op: Op, width: int, start: int) -> Piece:
     match op:
         case Op.TIME_US:
             return lambda r, n, i: seconds_text(microseconds(r.ts), 6, width).encode()
+        case Op.TIME_US_CUT:
+            return lambda r, n, i: seconds_text(r.ts // 1000, 6, width).encode()
         case Op.TIME_NS:
             return lambda r, n, i: seconds_text(r.ts, 9, width).encode()
         case Op.TIME_RAW:

@@ -54,6 +54,7 @@ def line_writer(
     max_line: int = 0,
     events: Sequence[str] | None = None,
     calls: Callable[[tuple[str, str]], Any] = lambda pair: None,
+    irq_entry: tuple[int, int] | None = None,
 ) -> tuple[_core.LineWriter, Judge]:
     """What writes lines, and the judge to call at their end.
 
@@ -63,6 +64,8 @@ def line_writer(
         What prints the body of an event; None: only the fallback can.
     calls : function
         What the core is to know of an event whose records are drawn as calls and returns.
+    irq_entry : tuple of int
+        For the kernel's graph: where functions that interrupts begin with lie.
     """
     recording: Recording = trace.recording
     records, judge, slots = trace.reader(Line, lambda file: names, events)
@@ -72,10 +75,12 @@ def line_writer(
         return None if pair is None else programs(pair)
 
     drawn = [None if pair is None else calls(pair) for _, pair in slots]
+    columns = joined(plan.columns)
+    graph = None if irq_entry is None else (1 + next(i for i, c in enumerate(columns) if c.op is Op.BODY), *irq_entry)
     writer = _core.LineWriter(
         records,
         renderer,
-        [(int(c.op), c.width, c.text) for c in joined(plan.columns)],
+        [(int(c.op), c.width, c.text) for c in columns],
         plan.latency.flags,
         plan.latency.preempt,
         plan.labels,
@@ -89,6 +94,7 @@ def line_writer(
         start=plan.start,
         max_line=max_line,
         calls=drawn if any(drawn) else None,
+        graph=graph,
     )
     return writer, judge
 
