@@ -30,27 +30,28 @@ static uint32_t *cell(ftb_column *table, size_t at)
     return (uint32_t *)(void *)table->data + at;
 }
 
-static ftb_under_way *find_on_cpu(ftb_intervals *v, int32_t cpu, uint16_t lane)
+#define MOST_PLACES (1u << 20) /* of CPUs that few machines have, and files may pretend to have */
+
+/* Where the place + 1 of a key's lane stands; 0: it has none yet. NULL: no memory. */
+static uint32_t *known(ftb_intervals *v, int32_t key, uint16_t lane)
 {
-    uint32_t *known = cell(&v->places, (size_t)(uint16_t)cpu * v->n_lanes + lane);
-    if (known == NULL)
-        return NULL;
-    if (FTB_LIKELY(*known != 0))
-        return place(v, *known - 1);
-    ftb_under_way *fresh = add(v, cpu, lane);
-    *known = (uint32_t)(v->under_way.size / sizeof *fresh);
-    return fresh;
+    if (v->of_cpus && (size_t)(uint16_t)key * v->n_lanes < MOST_PLACES)
+        return cell(&v->places, (size_t)(uint16_t)key * v->n_lanes + lane);
+    int is_new;
+    uint32_t number = ftb_pairs_number(&v->numbers, (uint32_t)key, lane, &is_new);
+    return number == FTB_NO_NUMBER ? NULL : cell(&v->others, number);
 }
 
 static ftb_under_way *find(ftb_intervals *v, int32_t key, uint16_t lane)
 {
-    if (v->of_cpus)
-        return find_on_cpu(v, key, lane);
-    int is_new;
-    uint32_t number = ftb_pairs_number(&v->numbers, (uint32_t)key, lane, &is_new);
-    if (FTB_UNLIKELY(is_new))
-        return add(v, key, lane);
-    return number == FTB_NO_NUMBER ? NULL : place(v, number);
+    uint32_t *at = known(v, key, lane);
+    if (at == NULL)
+        return NULL;
+    if (FTB_LIKELY(*at != 0))
+        return place(v, *at - 1);
+    ftb_under_way *fresh = add(v, key, lane);
+    *at = (uint32_t)(v->under_way.size / sizeof *fresh);
+    return fresh;
 }
 
 /* ---- what lies in what, on each CPU ---- */
@@ -199,6 +200,7 @@ void ftb_intervals_free(ftb_intervals *v)
     ftb_pairs_free(&v->numbers);
     ftb_column_free(&v->under_way);
     ftb_column_free(&v->places);
+    ftb_column_free(&v->others);
     ftb_column_free(&v->tops);
     ftb_column_free(&v->sources);
 }

@@ -44,9 +44,10 @@ typedef struct {
     uint8_t of_cpus; /* a key is a CPU, below 1 << 16, and its own gaps matter; else those of all CPUs do */
     /* state */
     uint16_t n_lanes;
-    ftb_pairs numbers;    /* of keys and lanes; of CPUs `places` has them */
-    ftb_column places;    /* uint32 by CPU and lane: the number + 1, 0: none */
-    ftb_column under_way; /* of ftb_under_way, by the number of lane and key */
+    ftb_column places;    /* uint32 by CPU and lane: the place + 1 of what is under way, 0: none yet */
+    ftb_pairs numbers;    /* of other keys and lanes */
+    ftb_column others;    /* the same by these numbers */
+    ftb_column under_way; /* of ftb_under_way */
     ftb_column tops;      /* uint32 by CPU: what began last and is open, as in `below` */
     ftb_column sources;   /* room for a step's: those that have rows left */
 } ftb_intervals;

@@ -408,6 +408,18 @@ def test_time_of_handlers_in_handlers(step):
         check_irqs(trace)
 
 
+def test_many_vectors_on_a_cpu_of_a_large_number(step):
+    names = [f"made_up_{i}" for i in range(60)]
+    made = Recorder({("irq_vectors", f"{name}_{edge}"): ("int vector",) for name in names for edge in ("entry", "exit")})
+    for i, name in enumerate(names):
+        for cpu in (0, 60_000):
+            made.add(1000 + 10 * i, cpu, f"{name}_entry", vector=i)
+            made.add(1005 + 10 * i, cpu, f"{name}_exit", vector=i)
+    with made.open() as trace:
+        found = irqs.irq_time(trace)
+        assert (found.num_rows, set(found["count"].tolist()), set(found["self"].tolist())) == (60, {2}, {10})
+
+
 def test_names_of_softirqs_come_from_the_print_format(recordings):
     with ftbuf.open(EXAMPLE) as trace:
         assert irqs.symbols_of(trace["softirq_entry"])[7] == "SCHED"
