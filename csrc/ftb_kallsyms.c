@@ -99,7 +99,7 @@ static void read_line(const char *p, const char *end, ftb_kallsyms *out)
     p = read_address(p, end, &address);
     if (p == NULL || end - p < 4 || p[0] != ' ' || is_space(p[1]) || p[1] == '[' || p[2] != ' ')
         return;
-    if (is_space(p[3]) || p[3] == '[')
+    if (skip_before_bracket(p + 2, end) != p + 2) /* the bracket has its blank, and there is no name */
         return;
     char *texts = (char *)out->texts.data, *word = texts + out->texts.size + 1;
     char *word_end = copy_word(p + 3, end, word);

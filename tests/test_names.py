@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ftbuf._core import read_kallsyms
@@ -298,6 +298,8 @@ _SCRAPS = st.sampled_from([b"0", b"ffffffff81000000", b"c0400000", b" ", b" ", b
                            b"\t[mod]", b"\n", b"\n", b"\r", b"\0", b"\xff", b"$", b" T a", b"10 T "])
 
 
+@example(b"10 T  [")
+@example(b"10 T \t[")
 @given(st.lists(_SCRAPS, max_size=60).map(b"".join))
 def test_lines_of_kallsyms_are_what_a_plain_reading_gives(text: bytes) -> None:
     assert lines_read(text) == kallsyms_lines(text)
