@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from corpus_data import ROOT
 
@@ -77,3 +79,10 @@ def test_commands_refuse_numbers_that_none_are(arguments, capsys):
 def test_a_fineness_that_is_none(name, given, error):
     with ftbuf.open(EXAMPLE) as trace, pytest.raises(error, match="fineness"):
         getattr(analysis, name)(trace, fineness=given)
+
+
+@pytest.mark.parametrize("command", ["latency", "loss", "profile", "tasks"])
+def test_without_matplotlib(command, monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert main([command, str(EXAMPLE), "--plot", str(tmp_path / "a.png")]) == 1
+    assert "ftbuf[plot]" in capsys.readouterr().err

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 from corpus_data import ROOT
@@ -210,10 +208,3 @@ def test_a_picture_of_a_kind_that_there_is_not(tmp_path, capsys):
         assert main(["loss", str(EXAMPLE), "--plot", str(tmp_path / name)]) == 2
         assert ".png" in capsys.readouterr().err
     assert main(["loss", str(EXAMPLE), "--plot", str(tmp_path / "absent" / "a.png")]) == 1
-
-
-@pytest.mark.parametrize("command", ["latency", "loss", "profile", "tasks"])
-def test_without_matplotlib(command, monkeypatch, tmp_path, capsys):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert main([command, str(EXAMPLE), "--plot", str(tmp_path / "a.png")]) == 1
-    assert "ftbuf[plot]" in capsys.readouterr().err
