@@ -250,6 +250,14 @@ static void emit_string(const ftb_vm *vm, const ftb_insn *op, ftb_mem mem, int64
     ftb_put_padded(vm->out, (const char *)mem.data, n, width > FTB_WIDTH_MAX ? FTB_WIDTH_MAX : (int)width, left);
 }
 
+static void emit_plain_string(const ftb_vm *vm, const ftb_insn *op, ftb_mem mem)
+{
+    if ((op->imm & UINT64_C(0xffffffff)) == 0) /* neither width nor precision */
+        ftb_put(vm->out, (const char *)mem.data, ftb_string_size(mem));
+    else
+        emit_string(vm, op, mem, FTB_SPEC_WIDTH(op->imm), FTB_SPEC_PRECISION(op->imm));
+}
+
 /* Whether a spec is of decimal or hexadecimal digits and nothing else; a sign is for decimal ones. */
 static bool is_plain(unsigned size, uint64_t spec)
 {
@@ -347,11 +355,8 @@ static int emit(const ftb_vm *vm, const ftb_insn *op, const int64_t *ints, ftb_m
         ftb_put_padded(vm->out, &c, 1, FTB_SPEC_WIDTH(op->imm), FTB_SPEC_FLAGS(op->imm) & FTB_SPEC_LEFT);
         break;
     }
-    case FTB_X_STR: emit_string(vm, op, mem, FTB_SPEC_WIDTH(op->imm), FTB_SPEC_PRECISION(op->imm)); break;
     case FTB_X_STRX: emit_string(vm, op, mem, bounded(ints[0]), bounded(ints[1])); break;
     case FTB_X_PSTR: ftb_emit_pointer_string(vm, op, (uint64_t)ints[0]); break;
-    case FTB_X_PTR: ftb_emit_pointer(vm, op, (uint64_t)ints[0]); break;
-    case FTB_X_SYM: ftb_emit_symbol(vm, op->arg, (uint64_t)ints[0]); break;
     case FTB_X_FLAGS: ftb_emit_flags(vm, op, (uint64_t)ints[0]); break;
     case FTB_X_SYMBOLIC: ftb_emit_symbolic(vm, op, (uint64_t)ints[0]); break;
     case FTB_X_HEX: ftb_emit_hex(vm, op, mem, ints[0]); break;
@@ -412,6 +417,13 @@ FTB_ALWAYS_INLINE int put_labelled(char **p, const ftb_vm *vm, const ftb_insn *o
             return FTB_NO_MEMORY;                             \
         end = out->data + out->cap;                           \
     }
+
+/* Others write: they learn where the text ends, and where it ends then is learned from them. */
+#define BY_OTHERS(call)                       \
+    out->len = (size_t)(p - out->data);       \
+    call;                                     \
+    p = out->data + out->len;                 \
+    end = out->data + out->cap;
 
 int ftb_run(ftb_vm *vm, int64_t *value)
 {
@@ -518,14 +530,15 @@ int ftb_run(ftb_vm *vm, int64_t *value)
             break;
         case FTB_X_CHOMP: p -= p > out->data + vm->begin && p[-1] == '\n'; break;
         case FTB_X_MARK: *top++ = (int64_t)(p - out->data); break;
+        case FTB_X_SYM: BY_OTHERS(ftb_emit_symbol(vm, op->arg, (uint64_t)*--top)) break;
+        case FTB_X_PTR: BY_OTHERS(ftb_emit_pointer(vm, op, (uint64_t)*--top)) break;
+        case FTB_X_STR: BY_OTHERS(emit_plain_string(vm, op, *--mem)) break;
         default:
             top -= ftb_effects[op->code].ipop;
             mem -= ftb_effects[op->code].mpop;
-            out->len = (size_t)(p - out->data);
-            if ((status = emit(vm, op, top, ftb_effects[op->code].mpop ? *mem : (ftb_mem){NULL, 0})) != FTB_OK)
+            BY_OTHERS(status = emit(vm, op, top, ftb_effects[op->code].mpop ? *mem : (ftb_mem){NULL, 0}))
+            if (FTB_UNLIKELY(status != FTB_OK))
                 return status;
-            p = out->data + out->len;
-            end = out->data + out->cap;
             break;
         }
     }

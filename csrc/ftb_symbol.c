@@ -122,9 +122,13 @@ static const char *name_of(const ftb_vm *vm, const struct ftb_symbol_hit *hit)
     return hit->name != FTB_NO_SYMBOL ? vm->context->symbols->texts + hit->name : NULL;
 }
 
-static void put_name(const ftb_vm *vm, const struct ftb_symbol_hit *hit)
+/* Room for what is put without asking again: "0x" or a separator, a number, a sign or two. */
+#define PIECE_ROOM (FTB_NUMBER_ROOM + 8)
+
+FTB_ALWAYS_INLINE char *put_after(char *p, const char *three, uint64_t value)
 {
-    ftb_put(vm->out, name_of(vm, hit), hit->name_size);
+    memcpy(p, three, 3);
+    return ftb_hex(p + 3, value);
 }
 
 /* " [module]", whose name stands behind the symbol's. */
@@ -141,35 +145,42 @@ static void put_module(const ftb_vm *vm, const struct ftb_symbol_hit *hit)
     ftb_put_char(vm->out, ']');
 }
 
+/* A symbol in one of its forms, but for its module and the address. */
+static void put_symbol(const ftb_vm *vm, unsigned form, uint64_t address, const struct ftb_symbol_hit *hit)
+{
+    char *p = ftb_room(vm->out, (size_t)hit->name_size + 3 * PIECE_ROOM);
+    if (FTB_UNLIKELY(p == NULL))
+        return;
+    if (form & FTB_SYM_PREFIX)
+        *p++ = '(';
+    ftb_copy(p, name_of(vm, hit), hit->name_size);
+    p += hit->name_size;
+    if (form & FTB_SYM_SLASH)
+        p = put_after(p, "/0x", hit->start - address);
+    else if (form & (FTB_SYM_OFFSET | FTB_SYM_PREFIX))
+        p = put_after(p, "+0x", address - hit->start);
+    if (form & FTB_SYM_SIZE)
+        p = put_after(p, "/0x", vm->context->symbols->ends[hit->row] - hit->start);
+    if (form & FTB_SYM_PREFIX) {
+        memcpy(p, ") ", 2);
+        p += 2;
+    }
+    vm->out->len = (size_t)(p - vm->out->data);
+}
+
 void ftb_emit_symbol(const ftb_vm *vm, unsigned form, uint64_t address)
 {
     struct ftb_symbol_hit scratch;
     const struct ftb_symbol_hit *hit = ftb_symbol_find(vm->context, form & FTB_SYM_CALLER ? address - 1 : address, &scratch);
-    if (hit->name == FTB_NO_SYMBOL && form & FTB_SYM_PREFIX) {
-        return;
-    } else if (hit->name == FTB_NO_SYMBOL) {
-        FTB_PUTS(vm->out, "0x");
-        ftb_put_hex(vm->out, address, form & FTB_SYM_SLASH ? 8 : 1, false);
-    } else if (form & FTB_SYM_PREFIX) {
-        ftb_put_char(vm->out, '(');
-        ftb_emit_symbol(vm, FTB_SYM_OFFSET, address);
-        FTB_PUTS(vm->out, ") ");
-    } else if (form & FTB_SYM_SLASH) {
-        put_name(vm, hit);
-        FTB_PUTS(vm->out, "/0x");
-        ftb_put_hex(vm->out, hit->start - address, 1, false);
-    } else {
-        put_name(vm, hit);
-        if (form & FTB_SYM_OFFSET) {
-            FTB_PUTS(vm->out, "+0x");
-            ftb_put_hex(vm->out, address - hit->start, 1, false);
-        }
-        if (form & FTB_SYM_SIZE) {
-            FTB_PUTS(vm->out, "/0x");
-            ftb_put_hex(vm->out, vm->context->symbols->ends[hit->row] - hit->start, 1, false);
-        }
+    if (hit->name != FTB_NO_SYMBOL) {
+        put_symbol(vm, form, address, hit);
         if (form & FTB_SYM_MODULE)
             put_module(vm, hit);
+    } else if (form & FTB_SYM_PREFIX) {
+        return;
+    } else {
+        FTB_PUTS(vm->out, "0x");
+        ftb_put_hex(vm->out, address, form & FTB_SYM_SLASH ? 8 : 1, false);
     }
     if (form & FTB_SYM_ADDRESS)
         put_address(vm, address);
@@ -184,8 +195,11 @@ void ftb_emit_pointer(const ftb_vm *vm, const ftb_insn *op, uint64_t value)
     } else if (op->arg == FTB_POINTER_C && value == 0) {
         FTB_PUTS(vm->out, "(nil)");
     } else {
-        FTB_PUTS(vm->out, "0x");
-        ftb_put_hex(vm->out, value, 1, false);
+        char *p = ftb_room(vm->out, PIECE_ROOM);
+        if (FTB_UNLIKELY(p == NULL))
+            return;
+        memcpy(p, "0x", 2);
+        vm->out->len += (size_t)(ftb_hex(p + 2, value) - p);
     }
 }
 
@@ -248,7 +262,7 @@ static void put_stack_line(const ftb_vm *vm, uint64_t address)
         ftb_put_hex(vm->out, address, 1, false);
         return;
     }
-    put_name(vm, hit);
+    ftb_put(vm->out, name_of(vm, hit), hit->name_size);
     FTB_PUTS(vm->out, " (");
     ftb_put_hex(vm->out, address, 1, false);
     ftb_put_char(vm->out, ')');

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 NAME = "report"
 HELP = "print a recording as text, one line an event"
 CHUNK = 1 << 16
+TABLES = ("stat", "uname", "event_list", "printk", "first_event", "last_event")
 CHOOSING = ("filters", "comm", "event", "no_irqs", "no_softirqs")  # options that choose records by a filter
 
 
@@ -176,6 +177,8 @@ def report(trace: Trace, options: argparse.Namespace) -> Iterator[bytes]:
 
 def instead_of_events(trace: Trace, options: argparse.Namespace, request: TraceCmdRequest) -> Iterator[bytes] | None:
     """The table that was asked for; None: events."""
+    if not any(getattr(options, name) for name in TABLES):
+        return None
     from ..report import extras
 
     if options.stat:
@@ -186,10 +189,7 @@ def instead_of_events(trace: Trace, options: argparse.Namespace, request: TraceC
         return extras.events_text(trace)
     if options.printk:
         return extras.printk_text(trace)
-    if options.first_event or options.last_event:
-        return extras.first_and_last_text(trace, request, options.file[0], first=options.first_event,
-                                          last=options.last_event)
-    return None
+    return extras.first_and_last_text(trace, request, options.file[0], first=options.first_event, last=options.last_event)
 
 
 def trace_cmd_request(trace: Trace, options: argparse.Namespace) -> TraceCmdRequest:

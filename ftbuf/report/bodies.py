@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from .. import _core
 from ..codegen import Scope
@@ -11,10 +11,11 @@ from ..formats import EventFormat
 from ..lookups import Lookups
 from ..printfmt import TRACE_CMD, Style, compile_print_fmt
 from ..recording import UNKNOWN_EVENT, Recording
-from .kernelbodies import KernelOptions, compile_kernel_text
-from .options import Options
 from .plugins import TraceCmdOptions, compile_trace_cmd_text
 from .record import LineRecord
+
+if TYPE_CHECKING:
+    from .options import Options
 
 # CONFIG_HZ is not in a recording: most distributions' kernels have 250; trace-cmd takes ticks for milliseconds.
 _KERNEL_HZ, _TRACE_CMD_HZ = 250, 1000
@@ -96,6 +97,8 @@ def kernel_texts(
     like: EventTexts | None = None,
 ) -> EventTexts:
     """Bodies as the kernel prints them under these options, with their line ends; after the event's ``title``."""
+    from .kernelbodies import KernelOptions, compile_kernel_text
+
     chosen = KernelOptions(
         raw="raw" in options,
         hex="hex" in options,

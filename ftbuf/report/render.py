@@ -11,7 +11,6 @@ from ..recording import Recording
 from . import calls, tracecmd
 from .bodies import EventTexts, trace_cmd_texts
 from .columns import trace_cmd_columns
-from .drawn import DrawnFallBack, call_of, programs
 from .lineplan import LinePlan
 from .lines import Names, lines
 from .symbols import Spelling
@@ -89,6 +88,8 @@ def _written(
     waits: Wakeups | None,
 ) -> Iterator[bytes]:
     """Lines by the core, those of calls and returns, too."""
+    from .drawn import DrawnFallBack, call_of, programs
+
     recording = trace.recording
     fall_back = DrawnFallBack(printer)
 

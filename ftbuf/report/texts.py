@@ -17,10 +17,8 @@ from ..table import as_objects, near_names, read_only
 from . import tracecmd
 from .bodies import EventTexts, kernel_texts, trace_cmd_texts
 from .columns import kernel_release, trace_cmd_columns
-from .kernelbodies import KernelOptions, compile_understood
 from .lineplan import Column, LinePlan, Op, literal
 from .lines import Line, Names
-from .options import make_options
 from .record import Value, encoded
 from .render import TraceCmdRequest, counts_seconds, graph_bodies, trace_cmd_report
 from .writer import line_writer
@@ -156,6 +154,8 @@ def event_texts(recording: Recording, style: str) -> EventTexts:
     if style == "trace-cmd":
         return trace_cmd_texts(recording)
     clock = recording.buffers[0].clock if recording.buffers else "local"
+    from .options import make_options
+
     options, release = make_options(None, None, clock), kernel_release(recording.container.uname)
     return kernel_texts(recording, options, release, title=False)
 
@@ -175,6 +175,8 @@ def bodies_at_once(trace: Trace, event: str, texts: EventTexts, names: Names) ->
 
 def refusal(recording: Recording, fmt: EventFormat) -> str | None:
     """Why an event's print format cannot be understood; None where it can. Such an event is printed by its fields."""
+    from .kernelbodies import KernelOptions, compile_understood
+
     scope = Scope(fmt, recording.container.big_endian, recording.abi.long_size,
                   address=lambda name: recording.symbols.by_name(name))
     try:
