@@ -231,6 +231,36 @@ cdef int set_edges(ftb_edge_rows *rows, arrays, list keep) except -1:
 
 
 @cython.final
+cdef class Keys:
+    """Numbers to groups: see csrc/ftb_keys.h."""
+
+    cdef ftb_keys keys
+
+    def __dealloc__(self):
+        ftb_keys_free(&self.keys)
+
+    def __len__(self):
+        return self.keys.values.size // sizeof(int64_t)
+
+    def groups(self, keys):
+        """The groups of int64 keys, as the memory of int32."""
+        cdef size_t n = len(keys)
+        cdef int status
+        cdef bytearray groups = bytearray(n * sizeof(int32_t))
+        cdef int32_t *to = <int32_t *><char *>groups
+        keep = []
+        cdef const int64_t *wanted = <const int64_t *>numbers(keep, keys, n, 8)
+        with nogil:
+            status = ftb_keys_groups(&self.keys, wanted, n, to)
+        check_memory(status)
+        return groups
+
+    def values(self):
+        """A copy of the int64 keys, by group."""
+        return (<const char *>self.keys.values.data)[:self.keys.values.size] if self.keys.values.size else b""
+
+
+@cython.final
 cdef class Samples:
     """Sums and histograms of samples: see csrc/ftb_samples.h."""
 

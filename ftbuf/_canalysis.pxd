@@ -1,5 +1,5 @@
 # The C contract of analyses as Cython sees it: declarations of csrc/ftb_gaps.h, ftb_graph.h, ftb_sched.h, ftb_intervals.h,
-# ftb_sections.h, ftb_residency.h and ftb_samples.h.
+# ftb_sections.h, ftb_residency.h, ftb_samples.h and ftb_keys.h.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from ftbuf._csrc cimport ftb_column
@@ -85,6 +85,14 @@ cdef extern from "ftb_intervals.h" nogil:
 
     int ftb_intervals_step(ftb_intervals *v, ftb_lane *lanes, uint16_t n_lanes)
     void ftb_intervals_free(ftb_intervals *v)
+
+
+cdef extern from "ftb_keys.h" nogil:
+    ctypedef struct ftb_keys:
+        ftb_column values
+
+    int ftb_keys_groups(ftb_keys *k, const int64_t *keys, size_t n, int32_t *groups)
+    void ftb_keys_free(ftb_keys *k)
 
 
 cdef extern from "ftb_samples.h" nogil:

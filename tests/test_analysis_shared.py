@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ftbuf.analysis.stats import FINENESS, LOOKUP_LIMIT, Keys, Samples, bucket_bounds, buckets_of
+from ftbuf.analysis.stats import FINENESS, Keys, Samples, bucket_bounds, buckets_of
 from ftbuf.analysis.tables import beside, coarse_histogram, histogram_table, rows_of, stacked, table, total_table
 from ftbuf.cli.tables import (
     Column,
@@ -75,11 +75,13 @@ def test_a_key_keeps_its_group(steps):
     assert not met or max(g for _, g in met) == len(keys) - 1
 
 
-def test_keys_beyond_the_lookup():
+def test_groups_are_numbered_as_keys_are_met():
     keys = Keys()
-    assert keys.groups(np.array([LOOKUP_LIMIT, 3, LOOKUP_LIMIT])).tolist() == [1, 0, 1]
-    assert keys.groups(np.array([3, LOOKUP_LIMIT - 1])).tolist() == [0, 2]
+    assert keys.groups(np.array([1 << 40, 3, 1 << 40])).tolist() == [0, 1, 0]
+    assert keys.groups(np.array([3, 7], np.uint16)).tolist() == [1, 2]
     assert keys.groups(np.array([1 << 63], np.uint64)).tolist() == [3]
+    assert keys.groups(np.zeros(0, np.int64)).tolist() == []
+    assert keys.values.tolist() == [1 << 40, 3, 7, -1 << 63]
 
 
 @given(SAMPLE, st.integers(0, 7))

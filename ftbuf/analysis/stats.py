@@ -18,76 +18,25 @@ _OCTAVES = 64
 _BUCKETS = _OCTAVES << FINENESS
 SUMS = np.dtype([(name, np.int64) for name in ("count", "total", "min", "max", "last")])  # csrc/ftb_samples.h ftb_sample_sums
 CELL = np.dtype([("cell", np.int64), ("count", np.int64)])  # ftb_sample_cell: group * _BUCKETS + bucket
-LOOKUP_LIMIT = 1 << 22  # keys below it (pids, CPUs) are looked up in an array
 
 
 class Keys:
     """Numbers (pids, addresses) to groups, numbered as they are met."""
 
     def __init__(self) -> None:
-        self._values: list[np.ndarray] = []
-        self._count = 0
-        self._small = np.empty(0, np.int32)  # key -> group, -1: none yet
-        self._large = np.empty(0, np.int64)  # other keys, ascending
-        self._large_groups = np.empty(0, np.int32)
+        self._core = _core.Keys()
 
     def __len__(self) -> int:
-        return self._count
+        return len(self._core)
 
     @property
     def values(self) -> np.ndarray:
-        """The key of each group."""
-        return np.concatenate(self._values) if self._values else np.empty(0, np.int64)
+        """The key of each group, int64."""
+        return np.frombuffer(self._core.values(), np.int64)
 
     def groups(self, keys: np.ndarray) -> np.ndarray:
         """The group of each key; a key not met before gets the next group."""
-        if not len(keys):
-            return np.empty(0, np.int32)
-        if int(keys.min()) >= 0 and int(keys.max()) < LOOKUP_LIMIT:
-            return self._of_small(keys)
-        found = self._of_large(keys)
-        missing = np.flatnonzero(found < 0)
-        if len(missing):
-            left = keys[missing]
-            is_small = (left >= 0) & (left < LOOKUP_LIMIT)
-            found[missing[is_small]] = self._of_small(left[is_small])
-            if not is_small.all():
-                self._add_large(np.unique(left[~is_small]))
-                found[missing[~is_small]] = self._of_large(left[~is_small])
-        return found
-
-    def _of_small(self, keys: np.ndarray) -> np.ndarray:
-        most = int(keys.max(initial=0))
-        if most >= len(self._small):
-            more = max(most + 1 - len(self._small), len(self._small))
-            self._small = np.concatenate([self._small, np.full(more, -1, np.int32)])
-        groups: np.ndarray = self._small[keys]
-        unknown = groups < 0
-        if unknown.any():
-            new = np.unique(keys[unknown])
-            self._small[new] = self._add(new)
-            groups = self._small[keys]
-        return groups
-
-    def _of_large(self, keys: np.ndarray) -> np.ndarray:
-        """The groups of keys that are known and too large for the table; -1 for others."""
-        if not len(self._large):
-            return np.full(len(keys), -1, np.int32)
-        wanted = signed(keys)
-        at = np.minimum(np.searchsorted(self._large, wanted), len(self._large) - 1)
-        return np.where(self._large[at] == wanted, self._large_groups[at], np.int32(-1))
-
-    def _add_large(self, new: np.ndarray) -> None:
-        both = np.concatenate([self._large, signed(new)])
-        groups = np.concatenate([self._large_groups, self._add(new)])
-        order = np.argsort(both, kind="stable")
-        self._large, self._large_groups = both[order], groups[order]
-
-    def _add(self, new: np.ndarray) -> np.ndarray:
-        """The groups of so many new keys."""
-        self._values.append(new)
-        self._count += len(new)
-        return np.arange(self._count - len(new), self._count, dtype=np.int32)
+        return np.frombuffer(self._core.groups(np.ascontiguousarray(signed(keys))), np.int32)
 
 
 def signed(keys: np.ndarray) -> np.ndarray:
