@@ -23,11 +23,17 @@ from .grow import grow
 PIPED = 200_000  # lines that scripts turn into a DataFrame: all would not fit into memory
 
 
-def run_command(command: list[str], output: Path = Path(os.devnull)) -> dict[str, float]:
+def as_installed(folder: Path) -> dict[str, str]:
+    """An environment in which Python finds compiled modules, as an installed package has them; they are kept in a folder."""
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    return environment | {"PYTHONPYCACHEPREFIX": str(folder)}
+
+
+def run_command(command: list[str], output: Path = Path(os.devnull), env: dict[str, str] | None = None) -> dict[str, float]:
     """CPU and wall seconds and peak memory in MB of a command that prints."""
     with output.open("wb") as to:
         started = time.perf_counter()
-        child = subprocess.Popen(command, stdout=to, stderr=subprocess.DEVNULL)
+        child = subprocess.Popen(command, stdout=to, stderr=subprocess.DEVNULL, env=env)
         _, _, usage = os.wait4(child.pid, 0)
         wall = time.perf_counter() - started
     return {"cpu": usage.ru_utime + usage.ru_stime, "wall": wall, "MB": usage.ru_maxrss / 1024}
@@ -67,11 +73,12 @@ def raw_and_pandas(peer: str, path: Path, lines: int) -> dict[str, Any]:
 
 def compare(path: Path, folder: Path, decoded: dict[str, float]) -> dict[str, Any]:
     command = [sys.executable, "-m", "ftbuf", "report", str(path)]
-    ours = run_command(command)
-    run_command(command, folder / "ours")
+    run_command(command, folder / "ours", env=as_installed(folder / "compiled"))
+    ours = run_command(command, env=as_installed(folder / "compiled"))
+    fresh = run_command(command)
     lines = count_lines(folder / "ours")
     row = {"file": path.name, "MB": path.stat().st_size / 1e6, "lines": lines, "report cpu s": ours["cpu"],
-           "report us/line": ours["cpu"] / lines * 1e6, "peak MB": ours["MB"], "arrays s": decoded["wall"]}
+           "report us/line": ours["cpu"] / lines * 1e6, "not compiled cpu s": fresh["cpu"], "peak MB": ours["MB"], "arrays s": decoded["wall"]}
     peer = shutil.which("trace-cmd")
     if peer is not None:
         theirs = run_command([peer, "report", str(path)])

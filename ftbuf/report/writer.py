@@ -75,16 +75,16 @@ def line_writer(
         return None if pair is None else programs(pair)
 
     drawn = [None if pair is None else calls(pair) for _, pair in slots]
-    columns = joined(plan.columns)
+    columns, before_name, after_flags = folded(joined(plan.columns))
     graph = None if irq_entry is None else (1 + next(i for i, c in enumerate(columns) if c.op is Op.BODY), *irq_entry)
     writer = _core.LineWriter(
         records,
         renderer,
         [(int(c.op), c.width, c.text) for c in columns],
         plan.latency.flags,
-        plan.latency.preempt,
+        [text + after_flags for text in plan.latency.preempt],
         plan.labels,
-        [names_column(plan.columns, encoded(pair[1]) if pair is not None else b"") for _, pair in slots],
+        [before_name + names_column(columns, encoded(pair[1]) if pair is not None else b"") for _, pair in slots],
         comm_table(names),
         tgid_table(names),
         [recording.common_place(n) or (0, 0) for n in ("common_pid", "common_flags", "common_preempt_count")],
@@ -108,6 +108,23 @@ def joined(columns: Sequence[Column]) -> list[Column]:
         else:
             out.append(column)
     return out
+
+
+def folded(columns: Sequence[Column]) -> tuple[list[Column], bytes, bytes]:
+    """The columns without the texts before the event's name and behind the latency characters, and these texts.
+
+    They are added to what those columns print: a layout has either once at the most.
+    """
+    out: list[Column] = []
+    before_name = after_flags = b""
+    for column in columns:
+        if column.op is Op.EVENT_NAME and out and out[-1].op is Op.TEXT:
+            before_name = out.pop().text
+        if column.op is Op.TEXT and out and out[-1].op is Op.LATENCY:
+            after_flags = column.text
+        else:
+            out.append(column)
+    return out, before_name, after_flags
 
 
 def names_column(columns: Sequence[Column], name: bytes) -> bytes:
