@@ -78,7 +78,8 @@ def compare(path: Path, folder: Path, decoded: dict[str, float]) -> dict[str, An
     fresh = run_command(command)
     lines = count_lines(folder / "ours")
     row = {"file": path.name, "MB": path.stat().st_size / 1e6, "lines": lines, "report cpu s": ours["cpu"],
-           "report us/line": ours["cpu"] / lines * 1e6, "not compiled cpu s": fresh["cpu"], "peak MB": ours["MB"], "arrays s": decoded["wall"]}
+           "report us/line": ours["cpu"] / lines * 1e6, "not compiled cpu s": fresh["cpu"],
+           "peak MB": ours["MB"], "arrays s": decoded["wall"]}
     peer = shutil.which("trace-cmd")
     if peer is not None:
         theirs = run_command([peer, "report", str(path)])
