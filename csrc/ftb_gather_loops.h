@@ -12,12 +12,34 @@
 #include <emmintrin.h>
 #endif
 
+#ifndef FTB_WIDE_H /* which has these for CPUs that can */
+static inline int stream_lines(uint8_t *to, const uint8_t *from, size_t bytes)
+{
+    (void)to, (void)from, (void)bytes;
+    return 0;
+}
+
+static inline uint32_t codes_of_pids(const ftb_comms *comms, const uint32_t *pids, uint32_t n, int32_t *out, int32_t *all)
+{
+    (void)comms, (void)pids, (void)n, (void)out, (void)all;
+    return 0;
+}
+
+static inline int stream_narrow(uint8_t *to, const uint64_t *words, uint32_t n, const ftb_op *op)
+{
+    (void)to, (void)words, (void)n, (void)op;
+    return 0;
+}
+#endif
+
 /* Columns this large will not be read again while they are in cache: stores that go past the cache spare reading each line first. */
 #define FTB_STREAM_FROM ((size_t)1 << 20)
 
 /* Copy to memory without bringing its lines into cache. */
 static void ftb_stream_out(uint8_t *to, const uint8_t *from, size_t n)
 {
+    if (stream_lines(to, from, n))
+        return;
 #if defined(__SSE2__)
     size_t head = (size_t)(-(uintptr_t)to & 15);
     if (n >= 64 + head) {
@@ -202,7 +224,7 @@ static int32_t comm_block(const ftb_comms *comms, const uint32_t *pids, int32_t 
         for (uint32_t i = 0; i < n; i++)
             out[i] = code;
     } else {
-        for (uint32_t i = 0; i < n; i++)
+        for (uint32_t i = codes_of_pids(comms, pids, n, out, &all); i < n; i++)
             all |= out[i] = comm_code(comms, pids[i]);
     }
     return all;
@@ -309,12 +331,12 @@ static int gather_comms(const rows *r, const ftb_op *op, int32_t *out)
         const uint8_t *s = data[i] + offset;
         const uint64_t low = ftb_load64(s, 0), high = ftb_load64(s + 8, 0);
         const ftb_intern_entry *entry = ftb_intern_near(in, low, high);
-        int64_t code = entry->code;
-        if (FTB_UNLIKELY(((entry->low ^ low) | (entry->high ^ high)) != 0))
-            code = ftb_intern_sixteen(in, s);
-        if (FTB_UNLIKELY(code < 0))
-            return FTB_NO_MEMORY;
-        out[i] = (int32_t)code;
+        if (FTB_UNLIKELY(((entry->low ^ low) | (entry->high ^ high)) != 0)) {
+            if (ftb_intern_sixteen(in, s) < 0)
+                return FTB_NO_MEMORY;
+            entry = ftb_intern_near(in, low, high); /* where it is now */
+        }
+        out[i] = (int32_t)entry->code;
     }
     return FTB_OK;
 }
@@ -413,6 +435,8 @@ static int gather_values(rows *r, ftb_op *op, void *to)
 static int gather_past_cache(rows *r, ftb_op *op, uint8_t *to, size_t bytes)
 {
     _Alignas(64) uint8_t gathered[FTB_GROUP * sizeof(uint64_t)];
+    if (op->op == FTB_OP_SCALAR && stream_narrow(to, words_of(r, op), r->refs->n, op))
+        return FTB_OK;
     if (bytes > sizeof gathered)
         return gather_values(r, op, to);
     int status = gather_values(r, op, gathered);
@@ -471,7 +495,7 @@ static void bring_nearer(const ftb_refs *refs, size_t burst, uint32_t part, uint
 
 static inline int gather_all(ftb_plan *plan, const ftb_gather_context *context, const ftb_refs *refs)
 {
-    uint64_t words[FTB_GROUP];
+    _Alignas(64) uint64_t words[FTB_GROUP];
     uint32_t pids[FTB_GROUP];
     rows r = {plan, context, refs, NO_WORD, NO_WORD, words, pids};
     const size_t burst = burst_of(refs);

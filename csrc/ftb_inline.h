@@ -19,6 +19,14 @@
 /* Code for CPUs with AVX-512 is compiled beside the usual one, and chosen at run time. FTB_NARROW: leave it out, for tests. */
 #if defined(__x86_64__) && defined(__GNUC__) && defined(__SSE2__) && !defined(FTB_NARROW)
 #define FTB_HAS_WIDE 1
+/* What stands between these is compiled for such CPUs. */
+#if defined(__clang__)
+#define FTB_WIDE_BEGIN _Pragma("clang attribute push(__attribute__((target(\"avx512f,avx512bw,avx512dq,avx512vl,bmi2\"))), apply_to = function)")
+#define FTB_WIDE_END _Pragma("clang attribute pop")
+#else
+#define FTB_WIDE_BEGIN _Pragma("GCC push_options") _Pragma("GCC target(\"avx512f,avx512bw,avx512dq,avx512vl,bmi2\")")
+#define FTB_WIDE_END _Pragma("GCC pop_options")
+#endif
 FTB_ALWAYS_INLINE int ftb_is_wide(void)
 {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
