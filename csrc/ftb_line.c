@@ -471,6 +471,15 @@ static enum leaf leaf_of(const ftb_line_plan *plan, const ftb_line_state *state,
     return IS_LEAF;
 }
 
+uint32_t ftb_line_return_of(const ftb_line_plan *plan, const ftb_line_state *state, const ftb_batch *batch, uint32_t k)
+{
+    if (!is_call(plan, ftb_slot(batch, k)) || plan->calls[ftb_slot(batch, k)].kind != FTB_LINE_CALL)
+        return k;
+    uint32_t next = next_of(plan, batch, k);
+    enum leaf leaf = leaf_of(plan, state, batch, k, next);
+    return leaf == IS_LEAF ? next : leaf == IS_ALONE ? k : batch->n;
+}
+
 /* What the kernel's graph makes of a record. */
 typedef struct {
     const ftb_line_call *call; /* NULL: none, or another layout */

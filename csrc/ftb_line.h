@@ -131,6 +131,9 @@ typedef struct ftb_line_state {
 uint32_t ftb_render_lines(const ftb_line_plan *plan, ftb_line_state *state, ftb_text_context *context, const ftb_stream *streams,
                           const ftb_batch *batch, uint32_t from, size_t enough, ftb_text *out);
 
+/* Which record of the batch is the return that a call is drawn with: its place, k where there is none, batch->n where it is not known. */
+uint32_t ftb_line_return_of(const ftb_line_plan *plan, const ftb_line_state *state, const ftb_batch *batch, uint32_t k);
+
 /* Fill in what follows from the columns; whether every column is one that there is. */
 bool ftb_line_plan_prepare(ftb_line_plan *plan);
 

@@ -77,4 +77,5 @@ cdef extern from "ftb_line.h" nogil:
 
     uint32_t ftb_render_lines(const ftb_line_plan *plan, ftb_line_state *state, ftb_text_context *context,
                               const ftb_stream *streams, const ftb_batch *batch, uint32_t start, size_t enough, ftb_text *out)
+    uint32_t ftb_line_return_of(const ftb_line_plan *plan, const ftb_line_state *state, const ftb_batch *batch, uint32_t k)
     bint ftb_line_plan_prepare(ftb_line_plan *plan)

@@ -217,7 +217,7 @@ class LineWriter:
         tgids: Any,
         places: Sequence[tuple[int, int]],
         program_of: Callable[[int], Program | tuple[Program, Program] | None],
-        fallback: Callable[[Any, int, int], bytes | tuple[bytes, int, int, bool]],
+        fallback: Callable[..., bytes | tuple[bytes, int, int, bool]],
         *,
         big_endian: bool,
         start: int = 0,

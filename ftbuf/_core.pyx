@@ -618,14 +618,21 @@ cdef class Records:
 
     def __next__(self):
         cdef ftb_batch *b = self.decoder.d.batch
-        cdef uint32_t i, stream
+        cdef uint32_t i
         cdef Record record
         if self.pos >= b.n and not self.refill():
             raise StopIteration
         i = self.pos
         self.pos += 1
-        stream = ftb_stream_index(b, i)
-        record = self.cls.__new__(self.cls)
+        record = self.at(b, i)
+        if ftb_is_after_loss(b, i):
+            record.lost = self.next_loss(ftb_stream_index(b, i), b.ts[i])
+        return record
+
+    cdef Record at(self, ftb_batch *b, uint32_t i):
+        """A record of the batch, but for what was lost before it."""
+        cdef uint32_t stream = ftb_stream_index(b, i)
+        cdef Record record = self.cls.__new__(self.cls)
         record.ts = b.ts[i]
         record.cpu = self.decoder.d.merge.streams[stream].cpu
         record.buffer = self.decoder.d.merge.streams[stream].buffer
@@ -633,8 +640,6 @@ cdef class Records:
         record.owner = self.decoder.segments[stream]
         record.data = b.data[i]
         record.size = ftb_len(b, i)
-        if ftb_is_after_loss(b, i):
-            record.lost = self.next_loss(stream, b.ts[i])
         return record
 
     cdef EventInfo info(self, uint16_t slot):

@@ -40,7 +40,8 @@ cdef class LineWriter:
     places : (offset, width) of common_pid, common_flags and common_preempt_count
     program_of : slot -> Program, or None for events that only the fallback can print
     fallback : (record, time of the line before, or of the record after where a column needs it, number of the line) -> text of
-        lines that C leaves: the first of each stream, those after losses, damaged ones; or (text, how many lines it is, time of the last, whether it needs the next record)
+        lines that C leaves: the first of each stream, those after losses, damaged ones (with a graph, also whether it is known which
+        record is the return that a call is drawn with, and that record or None); or (text, how many lines it is, time of the last, whether it needs the next record)
     calls : by slot, None or (enum ftb_line_call_kind, places of the function and the depth); program_of gives two programs for
         returns: their own, and that of a call and its return in one line
     graph : (how many columns lines of calls have, addresses that functions of interrupts begin and end at), for the kernel's graph
@@ -204,8 +205,15 @@ cdef class LineWriter:
         return b.ts[self.records.pos] if self.records.pos < b.n or self.records.refill() else ts
 
     cdef int fall_back(self, ftb_batch *b, int64_t ts, uint32_t stream) except -1:
+        cdef uint32_t at = self.records.pos, found = ftb_line_return_of(&self.plan, &self.state, b, at) if self.plan.n_call else at
         record = next(self.records)
-        answer = self.fallback(record, self.neighbour(b, ts), self.state.index)
+        if self.plan.n_call:
+            leaf = self.records.at(b, found) if at < found < b.n else None
+            if leaf is not None:
+                self.state.drawn[found] = 1
+            answer = self.fallback(record, self.state.previous, self.state.index, found < b.n, leaf)
+        else:
+            answer = self.fallback(record, self.neighbour(b, ts), self.state.index)
         cdef bytes line
         if isinstance(answer, tuple):
             line, lines, self.state.previous, self.waits = answer

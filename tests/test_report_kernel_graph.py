@@ -83,9 +83,10 @@ def test_calls_inside_of_calls(cpus, monkeypatch):
     assert text.count(b"();") > 100
 
 
-def test_most_lines_are_the_cores(monkeypatch):
+@pytest.mark.parametrize("cpus", [1, 16])
+def test_most_lines_are_the_cores(cpus, monkeypatch):
     left = []
     own = graphlines.FallBack.__call__
     monkeypatch.setattr(graphlines.FallBack, "__call__", lambda self, *a: left.append(1) or own(self, *a))
-    drawn(nested(random.Random(5), 1, 5000), ("funcgraph-tail",), monkeypatch, by_core=True)
-    assert 0 < len(left) < 1500  # interrupts, returns that nobody called, switches of tasks, and the ends of batches
+    drawn(nested(random.Random(5), cpus, 8000 // cpus), ("funcgraph-tail",), monkeypatch, by_core=True)
+    assert 0 < len(left) < 2700  # interrupts, returns that nobody called, switches of tasks, and the ends of batches

@@ -122,8 +122,11 @@ class Pairing:
     def waits(self) -> bool:
         return bool(self._waiting)
 
-    def push(self, record: LineRecord) -> list[Paired]:
-        """The records that need not wait any more, this one among them or not."""
+    def push(self, record: LineRecord, known: bool = False, back: LineRecord | None = None) -> list[Paired]:
+        """The records that need not wait any more, this one among them or not.
+
+        ``known``: that ``back`` is the return of a call; None: that it is drawn alone. Such a return is not pushed, too.
+        """
         call, cpu, waiting = self._read(record), record.cpu, self._waiting
         opened = self._open.pop(cpu, None)
         if opened is not None:
@@ -131,12 +134,13 @@ class Pairing:
             if opened.call is not None and is_return(opened.record, opened.call, record, call):
                 opened.leaf = call
                 return self._done()
-        is_entry = call is not None and call.is_entry
-        if not waiting and not is_entry:
-            return [(record, call, None)]
-        item = _Waiting(record, call, None, not is_entry)
+        leaf = self._read(back) if back is not None else None
+        is_open = not known and call is not None and call.is_entry
+        if not waiting and not is_open:
+            return [(record, call, leaf)]
+        item = _Waiting(record, call, leaf, not is_open)
         waiting.append(item)
-        if is_entry:
+        if is_open:
             self._open[cpu] = item
         if len(waiting) > PENDING:
             waiting[0].done = True

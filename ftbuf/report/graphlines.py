@@ -166,9 +166,10 @@ class FallBack:
     def __init__(self, graph: Graph, pairing: Pairing) -> None:
         self._graph, self._pairing = graph, pairing
 
-    def __call__(self, record: LineRecord, previous: int, index: int) -> tuple[bytes, int, int, bool]:
-        """(text, lines, time of the last one, whether the next record is needed)."""
-        pairs = self._pairing.push(record)
+    def __call__(self, record: LineRecord, previous: int, index: int, known: bool,
+                 back: LineRecord | None) -> tuple[bytes, int, int, bool]:
+        """(text, lines, time of the last one, whether the next record is needed). See Pairing.push."""
+        pairs = self._pairing.push(record, known, back)
         return b"".join([self._graph.lines(*pair) for pair in pairs]), len(pairs), record.ts, self._pairing.waits
 
     def rest(self) -> bytes:

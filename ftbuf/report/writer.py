@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..trace import Trace
 
 Programs = Callable[[tuple[str, str]], Any]  # the core's programs of an event
-DrawnFallback = Callable[[LineRecord, int, int], tuple[bytes, int, int, bool]]  # see _core.LineWriter
+DrawnFallback = Callable[..., tuple[bytes, int, int, bool]]  # see _core.LineWriter
 Fallback = Callable[[LineRecord, int, int], bytes]  # record, time of its neighbour (see _core.LineWriter), number of the line
 
 
