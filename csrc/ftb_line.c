@@ -5,6 +5,7 @@
 
 #define NS_PER_S 1000000000ull
 #define US_PER_S 1000000ull
+#define FTB_PROC_COMM 7 /* characters of a task's name in a graph */
 
 /* One record, with what most columns need. */
 typedef struct {
@@ -209,6 +210,20 @@ static char *put_time(char *p, const line *l, const ftb_line_column *c)
     }
 }
 
+/* Task and pid, centred (K:trace_functions_graph.c print_graph_proc). */
+static char *put_proc(char *p, const line *l, const ftb_line_column *c)
+{
+    char name[FTB_PROC_COMM + 1 + FTB_NUMBER_ROOM];
+    size_t n = l->context->comm_size < FTB_PROC_COMM ? l->context->comm_size : FTB_PROC_COMM;
+    memcpy(name, l->context->comm, n);
+    name[n] = '-';
+    n = (size_t)(ftb_decimal(name + n + 1, (uint64_t)l->pid) - name);
+    size_t spare = n < c->width ? c->width - n : 0;
+    p = blanks(p, spare / 2);
+    memcpy(p, name, n);
+    return blanks(p + n, spare - spare / 2);
+}
+
 static char *put_buffer(char *p, const line *l)
 {
     uint32_t buffer = l->streams[l->stream].buffer;
@@ -243,6 +258,7 @@ static char *put_column(char *p, const line *l, const ftb_line_column *c)
     case FTB_LINE_CPU_HEX: return put_hex(p, (uint32_t)l->context->cpu, 8);
     case FTB_LINE_BUFFER: return put_buffer(p, l);
     case FTB_LINE_INDENT: return put_indent(p, l);
+    case FTB_LINE_PROC: return put_proc(p, l, c);
     default: return put_time(p, l, c);
     }
 }
@@ -253,7 +269,7 @@ static bool is_of_task(uint32_t op)
     const uint64_t of_task = 1ull << FTB_LINE_TEXT | 1ull << FTB_LINE_COMM | 1ull << FTB_LINE_COMM_CUT | 1ull << FTB_LINE_PID |
                              1ull << FTB_LINE_PID_RIGHT | 1ull << FTB_LINE_PID_PLAIN | 1ull << FTB_LINE_TGID |
                              1ull << FTB_LINE_CPU | 1ull << FTB_LINE_CPU_RIGHT | 1ull << FTB_LINE_BUFFER |
-                             1ull << FTB_LINE_PID_HEX | 1ull << FTB_LINE_CPU_HEX;
+                             1ull << FTB_LINE_PID_HEX | 1ull << FTB_LINE_CPU_HEX | 1ull << FTB_LINE_PROC;
     return of_task >> op & 1;
 }
 

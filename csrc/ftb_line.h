@@ -39,6 +39,7 @@ enum ftb_line_op {
     FTB_LINE_DIFF_US,
     FTB_LINE_TIME_US_CUT,
     FTB_LINE_INDENT,
+    FTB_LINE_PROC,
     FTB_LINE_OPS
 };
 

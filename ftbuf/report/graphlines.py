@@ -15,7 +15,7 @@ from .bodies import EventTexts
 from .calls import ENTRIES, EXIT, MAX_DEPTH, Pairing
 from .columns import LatencyColumns
 from .drawn import CALL, NAMED, RETURN, Place, find, indent, named, value
-from .graph import PLAIN, Graph, GraphFlags
+from .graph import PLAIN, PROC_WIDTH, Graph, GraphFlags
 from .lineplan import Column, LinePlan, Op, literal
 from .lines import Names
 from .record import LineRecord
@@ -29,7 +29,7 @@ _MARKS = (("$", 1_000_000_000), ("@", 100_000_000), ("*", 10_000_000), ("#", 1_0
 
 def can_draw(flags: GraphFlags) -> bool:
     """Whether the core knows all columns and notes of a graph."""
-    others = flags.proc, flags.reltime, flags.overrun, flags.retval, flags.retaddr, flags.args
+    others = flags.reltime, flags.overrun, flags.retval, flags.retaddr, flags.args
     return flags.context and flags.irqs and not any(others)
 
 
@@ -55,6 +55,8 @@ def _columns(flags: GraphFlags, cpu_width: int) -> list[Column]:
     columns = [Column(Op.TIME_US_CUT, 5), literal(b" |  ")] if flags.abstime else []
     if flags.cpu:
         columns += [literal(b" "), Column(Op.CPU_RIGHT, cpu_width), literal(b") ")]
+    if flags.proc:
+        columns += [Column(Op.PROC, PROC_WIDTH), literal(b" | ")]
     if flags.latency:
         columns += [literal(b" "), Column(Op.LATENCY), literal(b" | ")]
     return [*columns, Column(Op.BODY)]

@@ -50,6 +50,7 @@ class Op(enum.IntEnum):
     DIFF_US = 30  # likewise, from rounded microseconds
     TIME_US_CUT = 31  # seconds right-aligned, 6 decimals, cut
     INDENT = 32  # blanks for the calls that the record is inside of, of the kernel's graph: graphlines.py
+    PROC = 33  # task and pid of a graph: graph.proc_text
 
 
 @dataclass(frozen=True, slots=True)
