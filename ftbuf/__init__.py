@@ -11,6 +11,7 @@ from . import texts
 if TYPE_CHECKING:
     from ._core import STATUSES
     from .errors import (
+        BufferWarning,
         ClosedError,
         ColumnNotFoundError,
         CompressionError,
@@ -37,6 +38,7 @@ __version__ = "0.1.0"
 __all__ = [
     "STATUSES",
     "Abi",
+    "BufferWarning",
     "ClosedError",
     "ColumnNotFoundError",
     "CompressionError",
@@ -69,8 +71,9 @@ __all__ = [
 
 _HOMES = {
     "_core": ["STATUSES"],
-    "errors": ["ClosedError", "ColumnNotFoundError", "CompressionError", "DamageError", "DamageWarning", "EventNotFoundError",
-               "FilterError", "FormatError", "FtbufError", "MissingDependencyError", "TruncatedError", "UnsupportedError"],
+    "errors": ["BufferWarning", "ClosedError", "ColumnNotFoundError", "CompressionError", "DamageError", "DamageWarning",
+               "EventNotFoundError", "FilterError", "FormatError", "FtbufError", "MissingDependencyError", "TruncatedError",
+               "UnsupportedError"],
     "event": ["Event"],
     "formats": ["Abi", "EventFormat", "Field"],
     "raw": ["decode_mmap", "decode_pages"],

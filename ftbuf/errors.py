@@ -51,6 +51,10 @@ class DamageWarning(UserWarning):
     """Damage that was stepped over under ``errors="warn"``."""
 
 
+class BufferWarning(UserWarning):
+    """An analysis looks at one of several buffers that have the events it needs: those of instances, or of several machines."""
+
+
 class EventNotFoundError(FtbufError, KeyError):
     """The trace has no such event; the message lists near names."""
 

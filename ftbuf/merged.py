@@ -12,7 +12,7 @@ from .clock import Correction
 from .engine import Source
 from .formats import EventFormat
 from .names import Comms, Tgids
-from .recording import Pair, Recording
+from .recording import Pair, Recording, trace_id
 from .requests import shared_columns
 
 
@@ -37,6 +37,15 @@ class Merged(Recording):
 
     def corrected(self, change: Callable[[Correction], Correction]) -> Recording:
         return Merged([f.corrected(change) for f in self._files])
+
+    def joined(self, buffer: str) -> list[str]:
+        """This buffer, and those of its name in other files of the same recording: parts of it, as splitting it made them."""
+        own = [(i, b.name) for i, file in enumerate(self._files) for b in file.buffers]
+        names = [b.name for b in self.buffers]
+        file, name = own[names.index(buffer)]
+        ids = [trace_id(f.container) for f in self._files]
+        return [buffer, *(other for other, (i, its) in zip(names, own, strict=True)
+                          if i != file and its == name and ids[i] is not None and ids[i] == ids[file])]
 
     def sources(self) -> list[Source]:
         """Every stream, in merge order: by file, then buffer, then CPU."""

@@ -11,8 +11,7 @@ from .clock import clock_unit
 from .container.model import Buffer, Option
 from .engine import Source
 from .names import Comms, Symbols, Tgids
-from .opening import option_values, trace_id
-from .recording import Recording
+from .recording import Recording, option_values, trace_id
 from .survey import stats_table
 from .table import Table
 
@@ -92,6 +91,13 @@ class Metadata:
     def options(self) -> Sequence[Option]:
         """The options of a trace.dat, in file order: ``id``, ``name``, ``value`` (typed), ``payload`` (its bytes)."""
         return tuple(self._open().container.options)
+
+    def joined(self, buffer: str) -> list[str]:
+        """Names of the buffers that together hold what one buffer held when it was recorded.
+
+        Parts of one recording in several files (as ``split`` makes them) keep its ``trace_id``: they are one.
+        """
+        return self._open().joined(buffer)
 
     @property
     def trace_id(self) -> int | None:

@@ -12,7 +12,7 @@ from .container import open_container
 from .container.model import Container
 from .errors import FormatError, FtbufError
 from .merged import Merged
-from .recording import Recording
+from .recording import Recording, option_values, trace_id
 
 if TYPE_CHECKING:
     from .container.options import Guest
@@ -76,16 +76,6 @@ def clock_change(raw_ts: bool, hz: int | None, ts_offset: int) -> Callable[[Corr
 
 
 # ---- guests ----
-
-
-def option_values(container: Container, name: str) -> list[Any]:
-    """The values of all options of that name, in file order; what could not be understood is left out."""
-    return [o.value for o in container.options if o.name == name and o.value is not None]
-
-
-def trace_id(container: Container) -> int | None:
-    found = option_values(container, "TRACEID")
-    return int(found[-1]) if found else None
 
 
 def guest_sources(sources: Sequence[Any], opened: Sequence[Recording], guests: Any) -> list[Any]:

@@ -39,6 +39,16 @@ NO_KEY = -1  # of an event whose format is ours
 Pair = tuple[str, str]  # (system, event)
 
 
+def option_values(container: Container, name: str) -> list[Any]:
+    """The values of all options of that name, in file order; what could not be understood is left out."""
+    return [o.value for o in container.options if o.name == name and o.value is not None]
+
+
+def trace_id(container: Container) -> int | None:
+    found = option_values(container, "TRACEID")
+    return int(found[-1]) if found else None
+
+
 class Recording:
     """Shared by a Trace and its windows; closed by whoever opened it.
 
@@ -66,6 +76,10 @@ class Recording:
         self.contexts: weakref.WeakSet[EventContext] = weakref.WeakSet()  # of events that were handed out
 
     # ---- layout ----
+
+    def joined(self, buffer: str) -> list[str]:
+        """The buffers that hold one recording's records together with this one: see Merged."""
+        return [buffer]
 
     @cached_property
     def abi(self) -> Abi:

@@ -158,8 +158,8 @@ class Wanted:
     def of(cls, selection: Selection, buffers: frozenset[str] | None = None,
            events: tuple[str, ...] | None = None) -> Wanted:
         """What a view looks at; of that, some buffers and events."""
-        if selection.buffer is not None:
-            buffers = both(buffers, [selection.buffer])
+        if selection.buffers is not None:
+            buffers = both(buffers, selection.buffers)
         return cls(selection.window, selection.cpus, buffers, events)
 
     @property

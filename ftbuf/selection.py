@@ -1,4 +1,4 @@
-"""What a view looks at: a window in time, CPUs, tasks, a buffer, a filter; and what is left of it when it is narrowed."""
+"""What a view looks at: a window in time, CPUs, tasks, buffers, a filter; and what is left of it when it is narrowed."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Selection:
 
     window: Window = field(default_factory=Window)
     cpus: frozenset[int] | None = None
-    buffer: str | None = None
+    buffers: frozenset[str] | None = None
 
     def narrowed(self, start: int | None, end: int | None, cpus: Iterable[int] | None, pids: Iterable[int] | None,
-                 buffer: str | None, where: RecordFilter | None = None) -> Selection:
+                 buffers: Iterable[str] | None, where: RecordFilter | None = None) -> Selection:
         own = self.window
         narrower = Window(
             start=tighter(own.start, check_time("start", start), max),
@@ -35,12 +35,13 @@ class Selection:
             where=own.where if where is None else where.also(own.where),  # type: ignore[arg-type]
         )
         chosen = self.cpus if cpus is None else both(self.cpus, check_ints("cpus", cpus))
-        return Selection(narrower, chosen, self.buffer if buffer is None else buffer)
+        return Selection(narrower, chosen, self.buffers if buffers is None else both(self.buffers, buffers))
 
     def arguments(self) -> dict[str, Any]:
-        """What makes a Selection of the same CPUs, tasks, buffer and filter: without the times."""
+        """What makes a Selection of the same CPUs, tasks, buffers and filter: without the times."""
         where = self.window.where
-        return {"cpus": self.cpus, "pids": self.window.pids, "buffer": self.buffer,
+        return {"cpus": self.cpus, "pids": self.window.pids,
+                "buffer": None if self.buffers is None else sorted(self.buffers),
                 "where": getattr(where, "filter", None)}
 
 

@@ -6,7 +6,8 @@ others read what is asked for; small reads (``read``, used for metadata) go thro
 
 Views stay valid after ``close``: a mapping lives until the last view of it is gone. A file that another process
 *shrinks* while it is mapped kills this process with SIGBUS when the missing part is touched; that cannot be turned into
-an exception. For files that may shrink, ``mmap=False`` reads with ``pread``: a missing part is a TruncatedError.
+an exception. Reads look whether the file is still as long as it was, so that only one that shrinks while it is decoded
+does so. For files that may do even that, ``mmap=False`` reads with ``pread``: a missing part is always a TruncatedError.
 """
 
 from __future__ import annotations
@@ -91,17 +92,25 @@ class MemorySource(Source):
         return True
 
     def window(self, offset: int, n: int) -> memoryview:
-        view = self._view
+        view, mapping = self._view, self._mapping
         if view is None:
             raise ClosedError(f"{self.path} was closed")
+        if mapping is not None and (left := mapping.size()) < self.size:  # of the file, now
+            raise TruncatedError(f"{self.path}: the file was {self.size} bytes long when it was opened, and is {left} now: "
+                                 "open it anew", status="truncated", offset=offset)
         return view[offset:]
+
+    @property
+    def _mapping(self) -> _mmap.mmap | None:
+        mapping = self._view.obj if self._view is not None else None
+        return mapping if isinstance(mapping, _mmap.mmap) else None
 
     def _bulk(self, offset: int, n: int) -> memoryview:
         return self.window(offset, n)[:n]
 
     def forget(self, offset: int, n: int) -> None:
-        mapping = self._view.obj if self._view is not None else None
-        if not isinstance(mapping, _mmap.mmap):
+        mapping = self._mapping
+        if mapping is None:
             return
         page = _mmap.PAGESIZE
         start, end = -(-offset // page) * page, (offset + n) // page * page

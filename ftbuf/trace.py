@@ -261,7 +261,7 @@ class Trace(Metadata, TraceTexts, TraceExports, Mapping[str, "EventView"]):
         return None if recording is None else Trace(recording, self._selection, errors=self._errors)
 
     def window(self, start: int | None = None, end: int | None = None, *, cpus: Iterable[int] | None = None,
-               pids: Iterable[int] | None = None, buffer: str | None = None, where: str | None = None) -> Trace:
+               pids: Iterable[int] | None = None, buffer: str | Iterable[str] | None = None, where: str | None = None) -> Trace:
         """A cheap view of part of the trace; a view of a view is what both let through.
 
         Sub-buffers outside the window are not read: a CPU's are in time order.
@@ -273,8 +273,8 @@ class Trace(Metadata, TraceTexts, TraceExports, Mapping[str, "EventView"]):
         cpus : collection of int, optional
         pids : collection of int, optional
             Tasks that were running: by ``common_pid``.
-        buffer : str, optional
-            Name of one buffer: see ``buffers``.
+        buffer : str or list of str, optional
+            Names of buffers: see ``buffers``.
         where : str, optional
             A filter as the kernel or trace-cmd have them: ``"prev_pid != 0 && prev_comm ~ 'ftb*'"``, or
             ``"sched_switch: prev_prio < 100"`` (see docs/filters.md). Applied before anything is decoded. Events that
@@ -296,14 +296,17 @@ class Trace(Metadata, TraceTexts, TraceExports, Mapping[str, "EventView"]):
         return self._narrowed(start, end, cpus, pids, buffer, where)
 
     def _narrowed(self, start: int | None = None, end: int | None = None, cpus: Iterable[int] | None = None,
-                  pids: Iterable[int] | None = None, buffer: str | None = None, where: Filter | str | None = None,
+                  pids: Iterable[int] | None = None, buffer: str | Iterable[str] | None = None,
+                  where: Filter | str | None = None,
                   pairs: Sequence[Pair] | None = None) -> Trace:
         """As window; `pairs` are the events that the filter is for."""
         self._open()
-        if buffer is not None and buffer not in self.buffers:
-            raise ValueError(f"no buffer named {buffer!r}; there are {self.buffers}")
+        buffers = None if buffer is None else check_names([buffer] if isinstance(buffer, str) else buffer, "buffer")
+        unknown = next((name for name in buffers or () if name not in self.buffers), None)
+        if unknown is not None:
+            raise ValueError(f"no buffer named {unknown!r}; there are {self.buffers}")
         given = None if where is None else record_filter(self._open(), where, pairs)
-        selection = self._selection.narrowed(start, end, cpus, pids, buffer, given)
+        selection = self._selection.narrowed(start, end, cpus, pids, buffers, given)
         return Trace(self._recording, selection, errors=self._errors)
 
     def records(self, events: Iterable[str] | None = None, *, where: str | None = None) -> Iterator[Event]:
@@ -486,7 +489,7 @@ class Trace(Metadata, TraceTexts, TraceExports, Mapping[str, "EventView"]):
     def _sources(self) -> list[Source]:
         chosen = self._selection
         return [s for s in self._open().sources() if (chosen.cpus is None or s.stream.cpu in chosen.cpus)
-                and (chosen.buffer is None or s.buffer_name == chosen.buffer)]
+                and (chosen.buffers is None or s.buffer_name in chosen.buffers)]
 
     def _pairs(self, events: Iterable[str] | None) -> list[tuple[str, str]] | None:
         return None if events is None else [self._open().find(n) for n in check_names(events)]
@@ -578,7 +581,8 @@ class EventView(ViewTexts):
         return list(recording.derived(recording.format(*self._pair)))
 
     def window(self, start: int | None = None, end: int | None = None, *, cpus: Iterable[int] | None = None,
-               pids: Iterable[int] | None = None, buffer: str | None = None, where: str | None = None) -> EventView:
+               pids: Iterable[int] | None = None, buffer: str | Iterable[str] | None = None,
+               where: str | None = None) -> EventView:
         """See ``Trace.window``."""
         return EventView(self._trace._narrowed(start, end, cpus, pids, buffer, where, [self._pair]), self._pair)
 

@@ -17,7 +17,7 @@ from ftbuf.table import near_names
 EXAMPLE = ROOT / "examples" / "sched.dat"
 HEADER = ["common_ts", "common_cpu", "common_pid", "common_comm", "common_flags", "common_preempt_count"]
 PUBLIC = {
-    "STATUSES", "Abi", "ClosedError", "ColumnNotFoundError", "CompressionError", "DamageError", "DamageWarning",
+    "STATUSES", "Abi", "BufferWarning", "ClosedError", "ColumnNotFoundError", "CompressionError", "DamageError", "DamageWarning",
     "Event", "EventFormat", "EventNotFoundError", "EventView", "Field", "FilterError", "FormatError", "FtbufError",
     "MissingDependencyError", "Table", "Trace", "TruncatedError", "UnsupportedError", "decode_mmap", "decode_pages",
     "iterate", "open",

@@ -209,6 +209,15 @@ def test_a_recording_from_a_pipe(tmp_path):
     assert container.source.read(0, len(data)) == data
 
 
+def test_a_mapped_file_that_shrinks(path):
+    """Reading what is gone would kill the process (SIGBUS)."""
+    with open_source(path) as source:
+        os.truncate(path, 10)
+        for read in (source.read, source.borrow):
+            with pytest.raises(TruncatedError, match="open it anew"):
+                read(0, 5)
+
+
 def test_pread_of_a_file_that_shrinks(path):
     with open_source(path, mmap=False) as source:
         assert isinstance(source, PreadSource)

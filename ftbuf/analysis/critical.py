@@ -76,7 +76,7 @@ def critical_sections(trace: Trace, kind: str = "irq", *, by: str = "caller", pe
     - Where records of the CPU were lost inside, a section is counted as ``lost`` alone.
     - A CPU that idles with preemption off is in a section all the while; the kernel's own tracers leave that time out.
     - Events at the same time count in the order of the trace's records. Times that step back count as 0.
-    - Of a trace with several buffers the first that has such events is looked at.
+    - Of several buffers the first that has such events is looked at (BufferWarning).
 
     Parameters
     ----------

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
 
-from ..errors import EventNotFoundError
+from ..errors import BufferWarning, EventNotFoundError
 from ..formats import EventFormat
 from ..trace import Trace
 
@@ -36,12 +37,20 @@ def sleep_mask(switch: EventFormat) -> int:
 def one_buffer(trace: Trace, events: Sequence[str]) -> Trace:
     """The view, narrowed to one buffer where it has several: the first in which one of the events occurs.
 
-    Buffers can hold the same events twice (instances), or those of different machines (merged files).
+    Buffers can hold the same events twice (instances), or those of different machines (merged files): a BufferWarning names
+    those that are left out. Parts of one recording are not: their buffers are looked at together.
     """
-    if trace.selection.buffer is not None or len(trace.buffers) < 2:
+    if trace.selection.buffers is not None or len(trace.buffers) < 2:
         return trace
-    views = (trace.window(buffer=buffer) for buffer in trace.buffers)
-    return next((view for view in views if occurs(view, *events)), trace)
+    holding = [name for name in trace.buffers if occurs(trace.window(buffer=name), *events)]
+    if not holding:
+        return trace
+    chosen = trace.joined(holding[0])
+    others = [name for name in holding if name not in chosen]
+    if others:
+        warnings.warn(f"only the buffer {holding[0]!r} is looked at; there are such events in {', '.join(map(repr, others))}, too: "
+                      "choose by window(buffer=...), or --buffer", BufferWarning, stacklevel=3)
+    return trace.window(buffer=chosen)
 
 
 def occurs(trace: Trace, *events: str) -> bool:

@@ -30,8 +30,8 @@ def task_states(trace: Trace) -> Table:
       trace's last record (``state``).
     - A stretch of time in which records were lost (of its CPU while it runs, of any CPU else), or that the records
       contradict, is ``unknown``.
-    - The idle tasks (pid 0) are no tasks here: see ``cpu_busy``. Of a trace with several buffers the first one that has
-      switches is looked at: choose another by ``trace.window(buffer=...)``.
+    - The idle tasks (pid 0) are no tasks here: see ``cpu_busy``. Of several buffers the first one that has
+      switches is looked at (BufferWarning): choose another by ``trace.window(buffer=...)``.
 
     Parameters
     ----------

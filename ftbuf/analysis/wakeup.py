@@ -81,8 +81,8 @@ def wakeup_latency(trace: Trace, *, by: str = "task", event: str | None = None, 
     - Where records were lost on any CPU inside of a latency, or a task was switched to twice with no switch away from it,
       it is counted as ``lost`` alone.
     - Events at the same time count in the order of the trace's records. Times that step back count as 0.
-    - The idle task (pid 0) is never woken. Of a trace with several buffers the first one that has switches is looked at:
-      choose another by ``trace.window(buffer=...)``.
+    - The idle task (pid 0) is never woken. Of several buffers the first one that has switches is looked at
+      (BufferWarning): choose another by ``trace.window(buffer=...)``.
 
     Parameters
     ----------

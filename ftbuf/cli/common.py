@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DamageWarning, EventNotFoundError, FtbufError
+from ..errors import BufferWarning, DamageWarning, EventNotFoundError, FtbufError
 from ..trace import Trace, open
 from . import UsageError
 
@@ -28,7 +28,8 @@ def opened(path: str | list[str]) -> Iterator[tuple[Trace, list[str]]]:
     name = path if isinstance(path, str) else ", ".join(path)
     with warnings.catch_warnings():
         warnings.simplefilter("always", DamageWarning)
-        warnings.showwarning = lambda message, *_, **__: say(said, f"{name}: {message}")
+        warnings.simplefilter("always", BufferWarning)
+        warnings.showwarning = lambda message, kind, *_, **__: say([] if kind is BufferWarning else said, f"{name}: {message}")
         with open(path, errors="warn") as trace:
             yield trace, said
 

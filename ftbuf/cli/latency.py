@@ -25,7 +25,7 @@ from .plotfile import add_plot_argument, check_plot, save_plot
 from .progress import Progress
 from .report import write_kernel_text
 from .tables import Clock, Column, clock_of, print_json, print_lines, table_lines
-from .windows import add_cpu_argument, add_time_arguments, cpus, times
+from .windows import add_buffer_argument, add_cpu_argument, add_time_arguments, buffers, cpus, times
 
 NAME = "latency"
 HELP = "how long tasks wait to run, or interrupts or preemption were off; of a latency tracer's recording its longest latency"
@@ -54,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object; times in ns")
     add_plot_argument(parser)
     add_time_arguments(parser)
+    add_buffer_argument(parser)
     add_cpu_argument(parser)
 
 
@@ -93,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
 def misused(options: argparse.Namespace, of: str) -> str:
     """What is wrong with the options together."""
     if of == "tracer":
-        given = [name for name in ("versus", "by", "event", "start", "end", "cpu", "cyclictest")
+        given = [name for name in ("versus", "by", "event", "start", "end", "cpu", "buffer", "cyclictest")
                  if getattr(options, name) not in (None, False)]
         return f"a latency tracer's recording has one latency: --{given[0]} says nothing of it" if given else ""
     if options.by is not None and options.by not in BY[of]:
@@ -109,7 +110,7 @@ def measured(path: str, trace: Trace, of: str, options: argparse.Namespace, said
 
 
 def measure(trace: Trace, of: str, options: argparse.Namespace) -> WakeupLatency | CriticalSections:
-    view, worst = trace.window(*times(options, trace)), options.worst
+    view, worst = trace.window(*times(options, trace), buffer=buffers(options, trace)), options.worst
     fineness = FINENESS if options.plot else 0
     if options.event is not None:
         with usage_errors():

@@ -16,7 +16,7 @@ from .common import opened, say_damage
 from .plotfile import add_plot_argument, check_plot, save_plot
 from .progress import Progress
 from .tables import print_json, print_lines, printable
-from .windows import add_cpu_argument, add_time_arguments, cpus, times
+from .windows import add_buffer_argument, add_cpu_argument, add_time_arguments, buffers, cpus, times
 
 NAME = "profile"
 HELP = "hits and times of functions per CPU (as trace_stat/functionN); --tree and --folded: by callers"
@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="count the time that tasks were switched out (default), or not: needs sched_switch")
     add_cpu_argument(parser)
     add_time_arguments(parser)
+    add_buffer_argument(parser)
     parser.add_argument("-P", "--pid", action="append", type=int, help="only calls of this task")
     add_plot_argument(parser)
     how = parser.add_mutually_exclusive_group()
@@ -44,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     check_plot(options)
     with opened(options.file) as (whole, said):
         start, end = times(options, whole)
-        trace = whole.window(start, end, pids=options.pid)
+        trace = whole.window(start, end, pids=options.pid, buffer=buffers(options, whole))
         with Progress(NAME):
             show = printed(options, trace)
         show()

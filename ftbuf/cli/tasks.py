@@ -33,7 +33,7 @@ from .tables import (
     seconds,
     table_lines,
 )
-from .windows import add_time_arguments, times
+from .windows import add_buffer_argument, add_time_arguments, buffers, times
 
 NAME = "tasks"
 HELP = "what tasks did with their time; --what: CPUs, interrupts, system calls, idle states, frequencies, noise"
@@ -62,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object; times in ns, or in units of the clock")
     add_plot_argument(parser)
     add_time_arguments(parser)
+    add_buffer_argument(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -70,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--histogram is for --what noise")
     check_plot(options)
     with opened(options.file) as (whole, said):
-        trace = whole.window(*times(options, whole))
+        trace = whole.window(*times(options, whole), buffer=buffers(options, whole))
         with Progress(NAME):
             tables = what.tables(trace, options)
         save_plot(options, lambda: draw(tables, options.what, trace))

@@ -1,4 +1,4 @@
-"""Options that narrow a recording: times and CPUs."""
+"""Options that narrow a recording: times, CPUs and buffers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 from decimal import Decimal, InvalidOperation
 
 from ..trace import Trace
+from . import UsageError
 
 NS = 1_000_000_000
 
@@ -20,6 +21,11 @@ def add_cpu_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cpu", action="append", type=cpu_list, metavar="LIST", help="only these CPUs: 0,2-3")
 
 
+def add_buffer_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--buffer", action="append", metavar="NAME", help="only these buffers, as ftbuf info names them "
+                        "(default: the first that has the events, with the other parts of the same recording)")
+
+
 def times(options: argparse.Namespace, trace: Trace) -> tuple[int | None, int | None]:
     """--start and --end."""
     return absolute(options.start, trace), absolute(options.end, trace)
@@ -28,6 +34,14 @@ def times(options: argparse.Namespace, trace: Trace) -> tuple[int | None, int | 
 def cpus(options: argparse.Namespace) -> list[int] | None:
     """--cpu; None: all."""
     return None if options.cpu is None else [cpu for listed in options.cpu for cpu in listed]
+
+
+def buffers(options: argparse.Namespace, trace: Trace) -> list[str] | None:
+    """--buffer; None: whatever has the events."""
+    unknown = [name for name in options.buffer or () if name not in trace.buffers]
+    if unknown:
+        raise UsageError(f"no buffer named {unknown[0]!r}; there are {', '.join(map(repr, trace.buffers))}")
+    return options.buffer  # type: ignore[no-any-return]
 
 
 def absolute(time: tuple[int, bool] | None, trace: Trace) -> int | None:
