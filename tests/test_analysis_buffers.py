@@ -28,7 +28,8 @@ ANALYSES = {
 
 
 def switches(n: int, ts: int) -> bytes:
-    return pages_of(ABI, *(event(SWITCH, ABI, prev_pid=i % 2 * 7, next_pid=(i + 1) % 2 * 7, next_comm="task") for i in range(n)), ts=ts)
+    made = (event(SWITCH, ABI, prev_pid=i % 2 * 7, next_pid=(i + 1) % 2 * 7, next_comm="task") for i in range(n))
+    return pages_of(ABI, *made, ts=ts)
 
 
 def file_of(*buffers: BufferSpec) -> bytes:

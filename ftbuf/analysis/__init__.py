@@ -1,7 +1,7 @@
 """Analyses: each a function that takes a trace and returns a Table, or a few of them, in bounded memory.
 
-Of several buffers with the events that an analysis needs (instances, files of several machines) it looks at the first, and names the
-others in a BufferWarning; ``trace.window(buffer=...)`` chooses. Parts of one recording in several files are looked at together.
+Of several buffers with the events that an analysis needs (instances, files of several machines) it looks at the first, and names
+the others in a BufferWarning; ``trace.window(buffer=...)`` chooses. Parts of one recording in several files are looked at together.
 """
 
 from __future__ import annotations
