@@ -36,6 +36,8 @@ def rows(trace: Trace) -> list[tuple[str, str]]:
         ("events", f"{sum(events.values())}: {named}" if events else "0"),
         ("lost", f"{known}" + (f", and {unknown} gaps of unknown size" if unknown else "")),
     ]
+    if trace.unknown_events:
+        out.insert(-1, ("unknown events", f"{trace.unknown_events} records have no event format"))
     names = [b["name"] for b in info["buffers"]]
     if len(names) > 1:
         out.insert(4, ("buffers", ", ".join(n or "(top)" for n in names)))
@@ -49,7 +51,7 @@ def rows(trace: Trace) -> list[tuple[str, str]]:
 
 
 def summary_text(trace: Trace) -> str:
-    return "\n".join(f"{name + ':':<11}{value}" for name, value in rows(trace))
+    return "\n".join(f"{name + ':':<10} {value}" for name, value in rows(trace))
 
 
 def summary_html(trace: Trace) -> str:

@@ -62,6 +62,8 @@ def usage_errors() -> Iterator[None]:
 
 def say_damage(trace: Trace, said: list[str]) -> None:
     """For commands that count without decoding: what is damaged is listed, so say that it is."""
+    if trace.unknown_events:
+        say(said, f"{trace.unknown_events} records have no event format")
     damaged = trace.problems.num_rows
     if damaged:
         say(said, f"{damaged} damaged places: see ftbuf check")

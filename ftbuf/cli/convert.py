@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import glob
+import os
+from collections.abc import Iterator
 
+from ..container.tracedat import MAGIC
 from ..rewrite import convert
 from . import UsageError
 from .common import opened
@@ -29,6 +33,31 @@ def check_output(version: int | None, options: argparse.Namespace) -> None:
     """The version that is written has to know the compression that was asked for."""
     if version == 6 and options.compression not in (None, "none"):
         raise UsageError(f"version 6 cannot be compressed: --compression {options.compression} is for version 7")
+    if options.output == "-":
+        raise UsageError("-o -: a trace.dat is written to a file; ./- is one of that name")
+    outputs = [options.output] if not has_parts(options) else glob.glob(f"{glob.escape(options.output)}.[0-9]*")
+    for path in filter(os.path.exists, outputs):
+        if any(os.path.samefile(path, own) for own in files_of(options.file)):
+            raise UsageError(f"{path} is what is read: give another file to write")
+
+
+def has_parts(options: argparse.Namespace) -> bool:
+    """Whether several files are to be written, ``OUT.1`` and so on."""
+    return getattr(options, "parts", None) is not None or getattr(options, "every", None) is not None
+
+
+def files_of(source: str) -> Iterator[str]:
+    """The files of a recording. A trace.dat in a directory is none of them."""
+    yield source
+    for folder, _, names in os.walk(source):
+        for path in (os.path.join(folder, name) for name in names):
+            if os.path.isfile(path) and not (folder == source and is_tracedat(path)):
+                yield path
+
+
+def is_tracedat(path: str) -> bool:
+    with open(path, "rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
 
 
 def run(options: argparse.Namespace) -> int:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 
+from ..trace import Trace
 from .common import as_json, opened
 
 NAME = "info"
+MOST = 10  # damaged places that are listed
 HELP = "say what a recording is: kernel, clock, CPUs, time range, events with counts, lost, damaged"
 
 
@@ -33,12 +36,14 @@ def run(options: argparse.Namespace) -> int:
                     print(f"{count:>12} {name}")
                 for line in problem_lines(trace):
                     print(line)
-            damaged |= trace.problems.num_rows > 0
+            damaged |= trace.problems.num_rows > 0 or trace.unknown_events > 0
     return int(damaged)
 
 
-def problem_lines(trace: object) -> list[str]:
-    table = trace.problems  # type: ignore[attr-defined]
-    rows = zip(*(table[name] for name in ("cpu", "buffer", "offset", "status", "bytes", "detail")), strict=True)
-    return [f"damaged: CPU {cpu} {buffer + ' ' if buffer else ''}offset {offset:#x}: {status}, {n} bytes: {detail}"
-            for cpu, buffer, offset, status, n, detail in rows]
+def problem_lines(trace: Trace) -> Iterator[str]:
+    table = trace.problems
+    columns = (table[name][:MOST].tolist() for name in ("cpu", "buffer", "offset", "status", "bytes", "detail"))
+    for cpu, buffer, offset, status, size, detail in zip(*columns, strict=True):
+        yield f"damaged: CPU {cpu} {buffer + ' ' if buffer else ''}offset {offset:#x}: {status}, {size} bytes: {detail}"
+    if table.num_rows > MOST:
+        yield f"damaged: {table.num_rows - MOST} more places: see ftbuf check"

@@ -6,6 +6,7 @@ import argparse
 import gc
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -40,6 +41,12 @@ def prepare() -> None:
     collector that does not look through the tables being built."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.set_threshold(100_000, 50, 50)
+    signal.signal(signal.SIGTERM, terminate)
+
+
+def terminate(number: int, _: object) -> None:
+    """Leave nothing half-written behind."""
+    sys.exit(128 + number)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -90,7 +90,10 @@ def _replace(path: str, write: Callable[[IO[bytes]], None]) -> None:
             shutil.copyfileobj(whole, device)
         return
     path = os.path.realpath(path)
-    fd, temporary = tempfile.mkstemp(prefix=os.path.basename(path) + ".", dir=os.path.dirname(path) or ".")
+    try:
+        fd, temporary = tempfile.mkstemp(prefix=os.path.basename(path) + ".", dir=os.path.dirname(path) or ".")
+    except OSError as error:  # of the file that was asked for
+        raise OSError(error.errno, error.strerror, path) from None
     try:
         with os.fdopen(fd, "wb") as file:
             write(file)

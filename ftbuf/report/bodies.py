@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from .. import _core
 from ..codegen import Scope
+from ..errors import DamageWarning
 from ..formats import EventFormat
 from ..lookups import Lookups
 from ..printfmt import TRACE_CMD, Style, compile_print_fmt
@@ -22,6 +25,7 @@ _KERNEL_HZ, _TRACE_CMD_HZ = 250, 1000
 _CPUS_MAX = 1 << 12
 
 Compile = Callable[[Scope], bytes]
+_NO_FORMAT = "unknown_event"  # as a checkup calls it
 
 
 class EventTexts:
@@ -44,6 +48,7 @@ class EventTexts:
         self._order: Literal["big", "little"] = "big" if recording.container.big_endian else "little"
         self._style = style
         self._programs: dict[int, _core.Program] = {}  # by id() of the format, which the recording keeps
+        self.unprinted: Counter[str] = like.unprinted if like is not None else Counter()  # records, by what was wrong
         self._lookups: Lookups = like._lookups if like is not None else self._make_lookups()
 
     def _make_lookups(self) -> Lookups:
@@ -80,11 +85,24 @@ class EventTexts:
         """The body of one record; of a damaged one, what is wrong with it."""
         fmt = record.format
         if fmt.name == UNKNOWN_EVENT:
+            self.unprinted[_NO_FORMAT] += 1
             return self._unknown.replace(b"%d", b"%d" % int.from_bytes(record.payload[:2], self._order))
         text = self.renderer.body(
             self.program(fmt), record.payload, ts=record.ts, cpu=record.cpu, pid=record.pid, comm=record.comm
         )
-        return text if isinstance(text, bytes) else b"[%s]\n" % text.encode()
+        if isinstance(text, bytes):
+            return text
+        self.unprinted[text] += 1
+        return b"[%s]\n" % text.encode()
+
+
+def say_unprinted(texts: Sequence[EventTexts], errors: str) -> None:
+    """Under ``errors="warn"`` a warning, where records were printed without what they say."""
+    counts = sum((each.unprinted for each in texts), Counter[str]())
+    if errors == "warn" and counts:
+        listed = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
+        warnings.warn(f"records that could not be printed as their events' formats say: {listed}", DamageWarning,
+                      stacklevel=2)
 
 
 def kernel_texts(

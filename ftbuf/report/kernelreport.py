@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..sections import LATENCY_TRACERS, Section, longest_section, max_latency_us
 from . import blk, graph, graphlines, kernel
 from .banner import Facts, banner
-from .bodies import EventTexts, kernel_texts
+from .bodies import EventTexts, kernel_texts, say_unprinted
 from .columns import kernel_columns, kernel_release
 from .lineplan import Body, LinePlan, line_printer, literal
 from .lines import Names, lines
@@ -57,7 +57,12 @@ def kernel_report(trace: Trace, request: KernelRequest) -> Iterator[bytes]:
         trace = snapshot
     elif len(recording.buffers) > 1:  # an instance has a trace file of its own
         trace = trace.window(buffer=recording.buffers[0].name)
-    return Kernel(trace, options, is_snapshot=snapshot is not None).lines()
+    return _all_lines(Kernel(trace, options, is_snapshot=snapshot is not None), trace.errors)
+
+
+def _all_lines(kernel: Kernel, errors: str) -> Iterator[bytes]:
+    yield from kernel.lines()
+    say_unprinted([kernel.texts], errors)
 
 
 def options_of(recording: Recording, request: KernelRequest) -> Options:
@@ -78,12 +83,12 @@ class Kernel:
         self._columns = kernel_columns(self._release)
         self.names = Names(recording.comms, recording.tgids, kernel=True)
         self._alone = kernel.messages_alone(options)
-        self._texts = kernel_texts(recording, options, self._release, messages_alone=self._alone)
-        self._body: Body = self._texts
+        self.texts = kernel_texts(recording, options, self._release, messages_alone=self._alone)
+        self._body: Body = self.texts
         if options.tracer == "blk" and (options.blk_classic or not {"raw", "hex"} & options.enabled):
             big_endian = recording.container.big_endian
             comm = self.names.comm
-            self._body = blk.printer(comm, classic=options.blk_classic, big_endian=big_endian, other=self._texts)
+            self._body = blk.printer(comm, classic=options.blk_classic, big_endian=big_endian, other=self.texts)
 
     @cached_property
     def _spell(self) -> Spelling:
@@ -110,10 +115,10 @@ class Kernel:
             yield from self._drawn(flags, plan, start, None if is_section else self._trace, records)
             return
         printer, limit = self._printer(plan, facts), self._limit
-        if is_section or self._body is not self._texts or not can_write(self._trace):
+        if is_section or self._body is not self.texts or not can_write(self._trace):
             yield from kernel.plain_lines(records, printer)
             return
-        yield from written(self._trace, self.names, plan, self._program_of, self._texts.renderer, printer, limit)
+        yield from written(self._trace, self.names, plan, self._program_of, self.texts.renderer, printer, limit)
 
     def heading(self) -> Iterator[bytes]:
         """The lines above those of the records."""
@@ -142,13 +147,13 @@ class Kernel:
     def _program_of(self, pair: tuple[str, str]) -> Any:
         """What prints an event's body; None where its lines have no columns."""
         is_alone = self._alone and pair[0] == "ftrace" and pair[1] in kernel.MESSAGES
-        return None if is_alone else self._texts.program(self._recording.format_or_common(pair))
+        return None if is_alone else self.texts.program(self._recording.format_or_common(pair))
 
     def _drawn(self, flags: graph.GraphFlags, plan: LinePlan, start: int, trace: Trace | None,
                records: Iterable[LineRecord]) -> Iterator[bytes]:
         """The graph of all records of a trace, or of some records."""
         options = replace(self._options, enabled=self._options.enabled - {"raw", "hex"})
-        texts = kernel_texts(self._recording, options, self._release, messages_alone=True, like=self._texts)
+        texts = kernel_texts(self._recording, options, self._release, messages_alone=True, like=self.texts)
         drawn = self._graph(flags, plan, start, texts)
         if trace is None or not graphlines.can_draw(flags) or not can_write(trace):
             return drawn.draw(records)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..clock import Correction
 from ..recording import Recording
 from . import calls, tracecmd
-from .bodies import EventTexts, trace_cmd_texts
+from .bodies import EventTexts, say_unprinted, trace_cmd_texts
 from .columns import trace_cmd_columns
 from .lineplan import LinePlan
 from .lines import Names, lines
@@ -81,6 +81,7 @@ def trace_cmd_report(trace: Trace, request: TraceCmdRequest) -> Iterator[bytes]:
         yield from printer.print(lines(trace, names))
     if waits:
         yield from waits.summary()
+    say_unprinted([texts], trace.errors)
 
 
 def _written(

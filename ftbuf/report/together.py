@@ -12,7 +12,7 @@ from ..opening import clock_change
 from ..recording import Recording
 from ..sections import LATENCY_TRACERS
 from . import tracecmd
-from .bodies import trace_cmd_texts
+from .bodies import say_unprinted, trace_cmd_texts
 from .columns import trace_cmd_columns
 from .kernelreport import Kernel, KernelRequest, options_of
 from .lineplan import with_next
@@ -65,6 +65,7 @@ def _kernel_lines(trace: Trace, options: Sequence[Options]) -> Iterator[bytes]:
         printer = of_buffer[record.buffer]
         assert printer is not None
         yield printer(record, following, index)
+    say_unprinted([own.texts for own in kernels], trace.errors)
 
 
 Print = Callable[[LineRecord], bytes]
@@ -84,6 +85,7 @@ def report_together(trace: Trace, request: TraceCmdRequest) -> Iterator[bytes]:
     yield from tracecmd.Lines(options, plan, texts, graphs).print(records)
     if waits:
         yield from waits.summary()
+    say_unprinted(printers, trace.errors)
 
 
 def on_clock(trace: Trace, request: TraceCmdRequest) -> tuple[Trace, tracecmd.Options]:
