@@ -34,12 +34,12 @@ static int drop_short(ftb_decoder *d, ftb_group *g, int64_t *order, uint32_t min
 /* How the refs of a group differ, and whether one is too short: once a group, not once a record. */
 static uint64_t look_over(const ftb_group *g, uint32_t min_len, int *any_short)
 {
-    uint64_t differ = 0, missing = 0;
-    for (uint32_t i = 0; i < g->n; i++) {
+    uint64_t differ = 0, missing = (g->meta[0] >> 32) - min_len; /* the highest bit */
+    for (uint32_t i = 0; i < g->n; i++)
         differ |= g->meta[i] ^ g->meta[0];
-        missing |= (g->meta[i] >> 32) - min_len; /* its highest bit; a compare of such words would not be vectorised */
-    }
-    *any_short = missing >> 63 != 0;
+    for (uint32_t i = 0; differ >> 32 != 0 && i < g->n; i++)
+        missing |= (g->meta[i] >> 32) - min_len;
+    *any_short = g->n > 0 && missing >> 63 != 0;
     return differ;
 }
 

@@ -82,7 +82,8 @@ void ftb_clock_apply_all(const ftb_clock *clock, int64_t *ts, uint32_t n);
 
 typedef struct {
     uint32_t n;
-    uint64_t differ; /* bits in which the words of meta[] may differ from one another: none where a run of alike records fills it */
+    uint64_t differ; /* bits in which the words of meta[] may differ from one another: none where a run of alike records fills it;
+                      * of lengths that differ not all bits, and of what else differs then none, need be here */
     int64_t ts[FTB_BATCH + FTB_APART];
     const uint8_t *data[FTB_BATCH + FTB_APART]; /* the payload, event fields start at offset 0 */
     uint64_t meta[FTB_BATCH + FTB_APART];       /* length of the payload, slot and stream in one word: one store, one compare */
@@ -119,14 +120,18 @@ static inline uint32_t ftb_stream_index(const ftb_batch *b, uint32_t k)
     return ftb_meta_stream(b->meta[k]);
 }
 
-/* Records from `from` on were added: take down how they differ from the first. A reduction without branches, so that it is
- * vectorised. */
+/* Records from `from` on were added: take down how they differ from the first. Reductions without branches, so that they are
+ * vectorised; where lengths are known to differ there is nothing more to learn. */
+#define FTB_DIFFERENCES_AT_ONCE 32u
 static inline void ftb_note_differences(ftb_batch *b, uint32_t from)
 {
-    uint64_t differ = 0;
-    for (uint32_t i = from; i < b->n; i++)
-        differ |= b->meta[i] ^ b->meta[0];
-    b->differ |= differ;
+    for (uint32_t i = from; i < b->n && b->differ >> 32 == 0;) {
+        const uint32_t stop = b->n - i < FTB_DIFFERENCES_AT_ONCE ? b->n : i + FTB_DIFFERENCES_AT_ONCE;
+        uint64_t differ = 0;
+        for (; i < stop; i++)
+            differ |= b->meta[i] ^ b->meta[0];
+        b->differ |= differ;
+    }
 }
 
 static inline void ftb_batch_clear(ftb_batch *b)
