@@ -361,7 +361,8 @@ class Run:
         for i, plan in enumerate(self.request.plans):
             _, memory = self.decoder.take(i)
             pieces = iter(memory)
-            taken.append({c.name: c.finish(*chain.from_iterable(islice(pieces, len(c.ops)))) for c in plan.columns})
+            taken.append({c.name: c.finish(*next(pieces)) if not c.more else
+                          c.finish(*chain.from_iterable(islice(pieces, len(c.ops)))) for c in plan.columns})
         if self.request.tables is None:
             return taken
         return [taken[t.plans[0]] if len(t.plans) == 1 else

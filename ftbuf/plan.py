@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,8 +34,7 @@ PID_LIMIT = 4 << 20  # K:include/linux/threads.h PID_MAX_LIMIT
 Op = tuple[int, int, int, int, int, int, int, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnPlan:
+class ColumnPlan(NamedTuple):
     """One column: the op that fills it, and how its memory becomes a column."""
 
     name: str
@@ -205,8 +204,13 @@ def column_names(fmt: EventFormat, names: Names) -> list[str]:
     return [*header_names(fmt, names), *(f.name for f in fmt.own_fields)]
 
 
-def column_plan(fmt: EventFormat, name: str, names: Names) -> ColumnPlan:
-    field = next((f for f in fmt.fields if f.name == name), None)
+def fields_by_name(fmt: EventFormat) -> dict[str, Field]:
+    return {f.name: f for f in fmt.fields}
+
+
+def column_plan(fmt: EventFormat, name: str, names: Names, fields: Mapping[str, Field] | None = None) -> ColumnPlan:
+    """`fields`: those of the format by name, for who asks for many columns."""
+    field = (fields_by_name(fmt) if fields is None else fields).get(name)
     plan = field_column(field, name) if field is not None else header_column(name, fmt, names)
     plan = names.derived(fmt, name) if plan is None else plan
     if plan is None:
@@ -224,7 +228,8 @@ def event_plan(fmt: EventFormat, columns: Sequence[str] | None, names: Names) ->
     """
     if isinstance(columns, str):
         raise TypeError("columns is a list of names, not one string")
-    return [column_plan(fmt, n, names) for n in (columns if columns is not None else column_names(fmt, names))]
+    fields = fields_by_name(fmt)
+    return [column_plan(fmt, n, names, fields) for n in (columns if columns is not None else column_names(fmt, names))]
 
 
 def timeline_plan(fmt: EventFormat, names: Names) -> list[ColumnPlan]:

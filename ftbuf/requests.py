@@ -112,20 +112,20 @@ def file_plan(recording: Recording, i: int, fmt: EventFormat, names: Sequence[st
 
 def joint_table(places: list[int], plans: list[EventPlan], names: list[str]) -> TableParts:
     """Check that the files agree on every column; rows of several files need their times to be put in order."""
+    if len(places) == 1:
+        return TableParts(places, names)
     parts = [plans[p] for p in places]
     for columns in zip(*(p.columns for p in parts), strict=True):
         if not agree(columns):
             raise FormatError(f"files disagree about the type of column {columns[0].name!r}: open them one by one, or "
                               "leave it out")
-    if len(parts) > 1 and TS not in names:
+    if TS not in names:
         for part in parts:
             part.columns.append(plain_column(TS, header_op(_core.OP_TS), np.int64))
     return TableParts(places, names)
 
 
 def agree(columns: Sequence[ColumnPlan]) -> bool:
-    if len(columns) == 1:
-        return True  # of one file: most are
     first, *others = [c.of_nothing() for c in columns]
     return all(first.agrees(other) for other in others)
 
