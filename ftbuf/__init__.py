@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from . import texts
 
 if TYPE_CHECKING:
+    from . import analysis as analysis
     from ._core import STATUSES
     from .errors import (
         BufferWarning,
@@ -82,11 +83,14 @@ _HOMES = {
     "table": ["Table"],
     "trace": ["EventView", "Trace", "iterate", "open", "read_events"],
 }
+_MODULES = ("analysis",)
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     """Every name is brought in when it is first asked for: so a command can arrange its process before numpy is there."""
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
@@ -97,4 +101,4 @@ texts.provide(lambda: import_module("ftbuf.report.texts"))
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_MODULES})

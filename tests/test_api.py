@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import io
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +68,14 @@ def test_the_newcomers_example(tmp_path, monkeypatch, capsys):
 def test_public_names():
     assert set(ftbuf.__all__) == PUBLIC
     assert all(hasattr(ftbuf, name) for name in ftbuf.__all__)
+
+
+def test_analyses_come_when_they_are_asked_for():
+    code = ("import sys, ftbuf; assert 'ftbuf.analysis' not in sys.modules and 'analysis' in dir(ftbuf); "
+            "print(ftbuf.analysis.noise.__name__, ftbuf.analysis.plots.rates.__name__)")
+    assert subprocess.check_output([sys.executable, "-c", code], text=True, cwd=ROOT).split() == ["noise", "rates"]
+    with pytest.raises(AttributeError, match="analyses"):
+        ftbuf.analyses  # noqa: B018
 
 
 SIGNATURES = {

@@ -17,7 +17,7 @@ from recorder import Recorder
 import ftbuf
 from ftbuf import _core
 from ftbuf.analysis.census import take_census
-from ftbuf.analysis.loss import losses, rates
+from ftbuf.analysis.loss import losses, lost_rates, rates
 from ftbuf.cli.main import main
 
 SCHED = ROOT / "examples" / "sched.dat"
@@ -90,6 +90,14 @@ def check_rates(trace, bins, by):
         counts = trace.lost["count"]
         assert found["lost"].sum() == counts[counts > 0].sum()
         assert found["gaps"].sum() == len(counts)
+        assert found["unknown_gaps"].sum() == (counts < 0).sum()
+    check_lost_rates(trace, bins)
+
+
+def check_lost_rates(trace, bins):
+    of_all, lost = rates(trace, bins=bins), lost_rates(trace, bins=bins)
+    assert lost.column_names == ["start", "end", "lost", "gaps", "unknown_gaps"]
+    assert all(lost[name].tolist() == of_all[name].tolist() for name in lost)
 
 
 def test_a_real_recording():
@@ -248,6 +256,7 @@ def test_the_command(recordings, capsys):
     assert any(line.split()[:1] == ["all"] for line in lines)
     assert any(line.startswith("function ") for line in lines)
     assert lines[-1].split()[1] in "01"
+    assert [line for line in lines if line.endswith("gaps  of unknown size")]
     assert main(["loss", path, "--json", "--bins", "2"]) == 0
     parsed = json.loads(capsys.readouterr().out)
     assert parsed["total"][0]["events"] == sum(row["count"] for row in parsed["events"])

@@ -84,10 +84,17 @@ def test_rates_and_losses(tmp_path):
         above, below = drawn(plots.rates(analysis.rates(trace, bins=20), losses), tmp_path)
         assert above.patches[0].get_data().values.sum() == pytest.approx(20 * 1e9 / 950_001, rel=0.01)
         assert below.get_ylabel() == "events lost" and below.get_xlabel() == "ms since 1.000000000 s"
-        assert below.patches[0].get_data().values.sum() == 30 and legend(below) == ["how many is not known"]
+        assert below.patches[0].get_data().values.sum() == 30 and len(legend(below)) == 1
+        assert below.lines[0].get_xdata().tolist() == [pytest.approx(11.9, abs=0.5)] and below.lines[0].get_ydata().tolist() == [0]
         assert "20 events, 30 lost (60.0 %)" in above.figure.get_suptitle()
         above, _ = drawn(plots.rates(analysis.rates(trace, bins=20, by="cpu")), tmp_path)
         assert legend(above) == ["CPU 0", "CPU 1"]
+        _, below = drawn(plots.rates(analysis.rates(trace, bins=1)), tmp_path)
+        assert below.lines[0].get_ydata().tolist() == [30] and below.get_ylim()[1] > 30
+        by_event = analysis.rates(trace, bins=20, by="event")
+        _, below = drawn(plots.rates(by_event, losses, lost=analysis.lost_rates(trace, bins=20)), tmp_path)
+        assert below.patches[0].get_data().values.sum() == 30
+        drawn(plots.rates(by_event, losses), tmp_path)
 
 
 def test_rates_of_many_kinds_of_events(tmp_path):

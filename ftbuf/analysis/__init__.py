@@ -6,11 +6,12 @@ the others in a BufferWarning; ``trace.window(buffer=...)`` chooses. Parts of on
 
 from __future__ import annotations
 
+from . import plots as plots
 from .calltree import call_tree, folded
 from .cpus import cpu_busy
 from .critical import CriticalSections, critical_sections
 from .irqs import irq_time
-from .loss import Losses, losses, rates
+from .loss import Losses, losses, lost_rates, rates
 from .osnoise import Noise, noise
 from .power import frequency_residency, idle_residency
 from .profile import function_profile, trace_stat
@@ -36,6 +37,7 @@ __all__ = [
     "latency_report",
     "latency_tracer",
     "losses",
+    "lost_rates",
     "noise",
     "rates",
     "syscalls",

@@ -17,7 +17,8 @@ from .wanted import check_count, check_trace
 BINS = 100
 MOST_BINS = 1_000_000
 NEVER = -1
-SUMMED = ("events", "bytes", "lost", "gaps", "unknown_gaps")
+GAPS = ("lost", "gaps", "unknown_gaps")
+SUMMED = ("events", "bytes", *GAPS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +82,12 @@ def of_gaps(trace: Trace, census: Census) -> Columns:
     place_of = {(s.buffer_name if "common_buffer" in lost else None, s.stream.cpu): i
                 for i, s in enumerate(census.sources)}
     places = np.array([place_of[key] for key in zip(buffers, lost["common_cpu"].tolist(), strict=True)], np.int64)
-    count = lost["count"]
-    out = {name: np.zeros(len(census.sources), np.int64) for name in ("lost", "gaps", "unknown_gaps")}
+    return summed_gaps(places, lost["count"], len(census.sources))
+
+
+def summed_gaps(places: np.ndarray, count: np.ndarray, rows: int) -> Columns:
+    """What gaps add up to in the row that each belongs to; a count below 0 is not known."""
+    out = {name: np.zeros(rows, np.int64) for name in GAPS}
     np.add.at(out["lost"], places, np.maximum(count, 0))
     np.add.at(out["gaps"], places, 1)
     np.add.at(out["unknown_gaps"], places, count < 0)
@@ -162,7 +167,8 @@ def rates(trace: Trace, *, bins: int = BINS, width: int | None = None, by: str |
     Table
         start, end (of a stretch: start <= time < end), then common_cpu or event, and events, per_second (NaN where the
         clock does not count ns); not by event also lost (events lost by the kernel's count, at the time of the first one
-        behind the gap) and gaps. Stretches without events have a row, too.
+        behind the gap), gaps, and unknown_gaps: those of them that do not say how many. Stretches without events have a
+        row, too.
 
     Raises
     ------
@@ -187,6 +193,25 @@ def rates(trace: Trace, *, bins: int = BINS, width: int | None = None, by: str |
     if by != "event":
         columns |= lost_over_time(trace, edges, names if by == "cpu" else None)
     return table(columns)
+
+
+def lost_rates(trace: Trace, *, bins: int = BINS, width: int | None = None) -> Table:
+    """What was lost over time: of all events, as nobody knows of which kind they were.
+
+    Parameters
+    ----------
+    bins, width : int
+        As in ``rates``.
+
+    Returns
+    -------
+    Table
+        start, end, lost, gaps, unknown_gaps, as in ``rates``.
+    """
+    check_trace(trace)
+    start, width, bins = stretches(trace, check_count("bins", bins), width)
+    edges = start + width * np.arange(bins + 1)
+    return table({"start": edges[:-1], "end": edges[1:], **lost_over_time(trace, edges, None)})
 
 
 def stretches(trace: Trace, bins: int, width: int | None) -> tuple[int, int, int]:
@@ -221,7 +246,4 @@ def lost_over_time(trace: Trace, edges: np.ndarray, cpus: list[int] | None) -> C
     at = np.clip(np.searchsorted(edges, lost["after"], side="right") - 1, 0, bins - 1)
     rows = 1 if cpus is None else len(cpus)
     row = 0 if cpus is None else np.searchsorted(cpus, lost["common_cpu"])
-    out = {name: np.zeros(bins * rows, np.int64) for name in ("lost", "gaps")}
-    np.add.at(out["lost"], at * rows + row, np.maximum(lost["count"], 0))
-    np.add.at(out["gaps"], at * rows + row, 1)
-    return out
+    return summed_gaps(at * rows + row, lost["count"], bins * rows)

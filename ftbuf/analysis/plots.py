@@ -21,6 +21,7 @@ from .tracers import LatencyReport
 from .wakeup import WakeupLatency
 
 MOST = 20  # bars
+ROOM = 1.25  # of an axis, for what stands at the ends of bars
 MOST_LINES = 8  # of one picture: more cannot be told apart
 DPI = 120
 MUCH = 20  # an axis of numbers that differ by more is logarithmic
@@ -159,7 +160,7 @@ def noise(found: Noise) -> Any:
 # ---- over time ----
 
 
-def rates(found: Table, losses: Losses | None = None, *, in_ns: bool = True) -> Any:
+def rates(found: Table, losses: Losses | None = None, *, lost: Table | None = None, in_ns: bool = True) -> Any:
     """Events, and what was lost, over time.
 
     Parameters
@@ -168,6 +169,8 @@ def rates(found: Table, losses: Losses | None = None, *, in_ns: bool = True) -> 
         As ``analysis.rates`` gives it, of all, of CPUs, or of events (the most frequent ones).
     losses : Losses, optional
         For the title: how much was lost in all.
+    lost : Table, optional
+        As ``analysis.lost_rates`` gives it, of the same stretches: rates of events do not have it.
     in_ns : bool
         Whether the recording's clock counts ns.
 
@@ -175,7 +178,8 @@ def rates(found: Table, losses: Losses | None = None, *, in_ns: bool = True) -> 
     -------
     matplotlib.figure.Figure
     """
-    has_lost = "lost" in found and bool(found["lost"].any() or found["gaps"].any())
+    gone = found if lost is None else lost
+    has_lost = "lost" in gone and bool(gone["gaps"].any())
     figure, axes = new_figure(rows=2 if has_lost else 1)
     above, below = axes if has_lost else (axes, axes)
     starts, at = np.unique(found["start"], return_inverse=True)
@@ -188,7 +192,7 @@ def rates(found: Table, losses: Losses | None = None, *, in_ns: bool = True) -> 
         above.stairs(per_second, edges, label=shortened(label), color=f"C{i % 10}", fill=len(lines) == 1, linewidth=1)
     above.set(ylabel="events per second" if in_ns else "events", ylim=(0, None))
     if has_lost:
-        draw_lost(below, found, at, edges)
+        draw_lost(below, gone, edges)
     first = int(starts[0]) if len(starts) else 0
     below.set_xlabel(f"{unit} since {seconds_text(first)} s" if in_ns else f"ticks since {first}")
     finish(figure, above, rates_title(losses), legend=len(lines) > 1)
@@ -213,14 +217,18 @@ def by_name(found: Table, at: np.ndarray, bins: int) -> dict[str, np.ndarray]:
     return shown | {f"{len(others)} others": np.sum(others, axis=0)}
 
 
-def draw_lost(axes: Any, found: Table, at: np.ndarray, edges: np.ndarray) -> None:
-    lost, gaps = (np.bincount(at, weights=found[name], minlength=len(edges) - 1) for name in ("lost", "gaps"))
+def draw_lost(axes: Any, found: Table, edges: np.ndarray) -> None:
+    """Losses as bars; one that may be longer, for some gap does not say how many, has an arrow on its top."""
+    at = np.unique(found["start"], return_inverse=True)[1]
+    lost, unknown = (np.bincount(at, weights=found[name], minlength=len(edges) - 1) for name in ("lost", "unknown_gaps"))
     axes.stairs(lost, edges, color=LOST, fill=True, linewidth=1)
-    unknown = (edges[1:] + edges[:-1])[(gaps > 0) & (lost == 0)] / 2
-    if len(unknown):
-        axes.plot(unknown, np.zeros(len(unknown)), "v", color=LOST, label="how many is not known")
+    some = unknown > 0
+    if some.any():
+        above = require("matplotlib.transforms", "plot").offset_copy(axes.transData, axes.figure, y=4, units="points")
+        axes.plot((edges[1:] + edges[:-1])[some] / 2, lost[some], "^", color=LOST, markersize=6, transform=above,
+                  label="so many or more: a gap does not say how many")
         axes.legend(fontsize="small")
-    axes.set(ylabel="events lost", ylim=(0, None) if lost.any() else (-0.1, 1))
+    axes.set(ylabel="events lost", ylim=(0, ROOM * lost.max(initial=0) or 1))
 
 
 def rates_title(losses: Losses | None) -> str:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from ..analysis.loss import Losses, losses, rates
+from ..analysis.loss import Losses, losses, lost_rates, rates
 from ..analysis.tables import stacked, table
 from ..survey import encoded
 from ..table import Table
@@ -23,6 +23,7 @@ HELP = "per CPU and event: how many, bytes, events lost; --bins: over time"
 
 MOST = 20
 DRAWN_BINS = 200
+UNKNOWN = "of unknown size"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,15 +63,16 @@ def run(options: argparse.Namespace) -> int:
 def draw(options: argparse.Namespace, trace: Trace, found: Losses) -> Any:
     from ..analysis import plots
 
-    over_time = rates(trace, bins=options.bins or DRAWN_BINS, by=options.by)
-    return plots.rates(over_time, found, in_ns=trace.info["clock_unit"] == "ns")
+    bins = options.bins or DRAWN_BINS
+    lost = lost_rates(trace, bins=bins) if options.by == "event" else None
+    return plots.rates(rates(trace, bins=bins, by=options.by), found, lost=lost, in_ns=trace.info["clock_unit"] == "ns")
 
 
 def lines(found: Losses, most: int | None) -> Iterator[str]:
     yield from table_lines(with_total(found), {
         "buffer": Column(), "cpu": Column("CPU"), "events": Column(), "bytes": Column(),
         "bytes_per_event": Column("bytes/event", one_decimal), "events_per_second": Column("events/s", one_decimal),
-        "lost": Column(), "gaps": Column(), "unknown_gaps": Column("of unknown size"),
+        "lost": Column(), "gaps": Column(), "unknown_gaps": Column(UNKNOWN),
         "lost_share": Column("lost %", percent), "entries": Column(text=known), "overrun": Column(text=known),
         "dropped_events": Column("dropped", known), "read_events": Column("read", known)})
     yield from notes(found)
@@ -100,7 +102,8 @@ def notes(found: Losses) -> Iterator[str]:
 
 def rate_columns(found: Table, time: Column) -> dict[str, Column]:
     """All but where a stretch ends: where the next begins."""
-    shown = {"start": time, "common_cpu": Column("CPU"), "per_second": Column("events/s", one_decimal)}
+    shown = {"start": time, "common_cpu": Column("CPU"), "per_second": Column("events/s", one_decimal),
+             "unknown_gaps": Column(UNKNOWN)}
     return {name: shown.get(name, Column()) for name in found if name != "end"}
 
 
