@@ -159,7 +159,10 @@ def test_handlers_and_residencies(tmp_path):
 def test_a_latency_tracer_s_report(tmp_path, recordings, capsys):
     with ftbuf.open(recordings["k612-irqsoff"].path) as trace:
         found = analysis.latency_report(trace)
-    axes, = drawn(plots.report(found, most=4), tmp_path)
+    axes, places = drawn(plots.report(found, most=4), tmp_path)
+    assert legend(axes)[0].startswith("delay until the next step (the 4 longest of 5 steps: 100.0% of")
+    when = [bar.get_x() for bar in places.patches[4:]]
+    assert when[:2] == [1.026, 3.75] and when == sorted(when) and places.get_xlim()[1] > 36_000
     assert len(bars(axes)) == 4 and axes.get_xlabel() == "time (us)" and "36071 us, rcu_preempt" in axes.figure.get_suptitle()
     inside = found.steps["inside"]
     assert max(bar.get_width() for bar in axes.patches) * 1000 == found.steps["delay"][inside].max()
@@ -171,8 +174,69 @@ def test_a_latency_tracer_s_report(tmp_path, recordings, capsys):
 def test_noise(tmp_path):
     with timers().open() as trace:
         axes, = drawn(plots.noise(analysis.noise(trace)), tmp_path)
-        assert legend(axes) == ["CPU 0 irq", "CPU 0 thread", "CPU 3 irq"]
-        assert "256 us: so many or more" in axes.figure.get_suptitle()
+        assert legend(axes) == ["CPU 0 irq (n=2, max 2 us)", "CPU 0 thread (n=2, max 300 us)", "CPU 3 irq (n=1, max 0.4 us)"]
+        assert axes.get_xscale() == "log" and axes.get_xlim()[0] < 0.4 < 300 < axes.get_xlim()[1] < 400
+        assert [steps.get_data().values.sum() for steps in axes.patches] == [2, 2, 1]
+
+
+def test_noise_of_many_cpus(tmp_path):
+    made = Recorder(NOISE)
+    for cpu in range(9):
+        for context in (0, 1):
+            made.add_fields(1000 * cpu, cpu, "timerlat", {"context": context, "timer_latency": 1000 + cpu})
+    with made.open() as trace:
+        axes, = drawn(plots.noise(analysis.noise(trace)), tmp_path)
+        assert legend(axes) == ["irq (n=9, max 1.008 us)", "thread (n=9, max 1.008 us)"]
+
+
+def test_zeros_stand_beside_the_least_latency(tmp_path):
+    def of(*latencies: int):
+        made = Recorder({**DEFAULT, **SECTIONS})
+        for i, latency in enumerate(latencies):
+            made.add(1_000_000 * i, 0, "irq_disable")
+            made.add(1_000_000 * i + latency, 0, "irq_enable")
+        with made.open() as trace:
+            return drawn(plots.latency(analysis.critical_sections(trace, "irq", fineness=3)), tmp_path)[0]
+
+    axes = of(0, 0, 0, 10_000, 20_000, 900_000)
+    steps, (left, right) = axes.patches[0].get_data(), axes.get_xlim()
+    assert axes.get_xscale() == "log" and 5 < left < steps.edges[0] < steps.edges[1] < 9.4 and 900 < right < 1200
+    assert steps.values[:2].tolist() == [3, 0] and [text.get_text() for text in axes.texts] == ["0 us"]
+    axes = of(0, 10_000, 20_000)
+    steps = axes.patches[0].get_data()
+    assert axes.get_xscale() == "linear" and steps.edges[0] == 0 and steps.values[0] == 1 and not axes.texts
+    axes = of(0, 0)
+    assert axes.get_xscale() == "linear" and axes.patches[0].get_data().values.tolist() == [2]
+    axes = of(10_000, 900_000)
+    assert axes.get_xlim()[0] > 8
+
+
+def test_bars_of_many_sizes_can_all_be_seen(tmp_path):
+    found = table({"name": ["a", "b", "c"], "id": [1, 2, 3], "count": [1, 1, 1], "time": [5_000_000_000, 7_000, 0]})
+    axes, = drawn(plots.syscalls(found), tmp_path)
+    assert axes.get_xscale() == "log" and axes.get_xlim()[0] < 7e-6
+    assert [text.get_text() for text in axes.texts] == ["5 s", "7 us", "0 ns"]
+
+
+def test_a_tree_of_calls(tmp_path):
+    names, depth, caller = ["a", "b", "c", "d", "$e"], [0, 1, 1, 2, 0], [-1, 0, 0, 2, -1]
+    found = table({"function": names, "depth": depth, "caller": caller, "time": [10_000, 4_000, 5_000, 6_000, 3_000],
+                   "hit": [1] * 5})
+    axes, = drawn(plots.call_tree(found), tmp_path)
+    assert [text.get_text() for text in axes.texts] == [" a (10 us)", r" \$e (3 us)", " b (4 us)", " c (6 us)", " d (6 us)"]
+    places = [(box.x0, box.y0, box.x1) for level in axes.collections for box in (p.get_extents() for p in level.get_paths())]
+    assert places == [(0, 0, 10), (10, 0, 13), (0, 1, 4), (4, 1, 10), (4, 2, 10)]
+    assert axes.get_xlabel() == "time (us)" and "left out" not in axes.figure.get_suptitle()
+
+
+def test_a_tree_leaves_out_what_cannot_be_seen(tmp_path):
+    depth = np.arange(60)
+    found = table({"function": ["f"] * 60, "depth": depth, "caller": depth - 1, "time": [1000] * 60, "hit": [1] * 60})
+    axes, = drawn(plots.call_tree(found), tmp_path)
+    assert len(axes.collections) == 50 and "10 of 60 paths left out" in axes.figure.get_suptitle()
+    found = table({"function": ["f", "g"], "depth": [0, 1], "caller": [-1, 0], "time": [0, 0], "hit": [3, 3]})
+    axes, = drawn(plots.call_tree(found), tmp_path)
+    assert axes.get_xlabel() == "calls"
 
 
 def test_nothing_to_draw(tmp_path):
@@ -181,7 +245,8 @@ def test_nothing_to_draw(tmp_path):
                        plots.rates(analysis.rates(trace)), plots.profile(analysis.function_profile(trace)),
                        plots.tasks(analysis.task_states(trace)), plots.cpus(analysis.cpu_busy(trace)),
                        plots.residency(analysis.idle_residency(trace)), plots.handlers(analysis.irq_time(trace)),
-                       plots.syscalls(analysis.syscalls(trace)), plots.noise(analysis.noise(trace))):
+                       plots.syscalls(analysis.syscalls(trace)), plots.call_tree(analysis.call_tree(trace)),
+                       plots.noise(analysis.noise(trace))):
             drawn(figure, tmp_path)
 
 
@@ -198,7 +263,8 @@ def test_any_name_can_be_drawn(tmp_path):
 @pytest.mark.parametrize("command", [
     ["latency", EXAMPLE], ["latency", EXAMPLE, "--by", "cpu"], ["latency", EXAMPLE, "--versus", EXAMPLE], ["loss", EXAMPLE],
     ["loss", EXAMPLE, "--bins", "5", "--by", "event"],
-    ["latency", EXAMPLE, "--json"], ["latency", EXAMPLE, "--histogram"], ["profile", FUNCTIONS], ["tasks", EXAMPLE],
+    ["latency", EXAMPLE, "--json"], ["latency", EXAMPLE, "--histogram"], ["profile", FUNCTIONS], ["profile", FUNCTIONS, "--tree"],
+    ["tasks", EXAMPLE],
     ["tasks", EXAMPLE, "--what", "syscalls"],
     ["tasks", EXAMPLE, "--what", "cpus", "--json"]], ids=lambda command: "-".join(map(str, command[::2])).replace("/", "."))
 def test_commands_draw_beside_what_they_print(command, tmp_path, capsys):
@@ -208,6 +274,15 @@ def test_commands_draw_beside_what_they_print(command, tmp_path, capsys):
     assert main([*words, "--plot", str(tmp_path / "a.svg")]) == 0
     assert capsys.readouterr().out == plain
     assert "<svg" in (tmp_path / "a.svg").read_text()
+
+
+def test_a_tree_has_a_picture_of_its_own(tmp_path, recordings, capsys):
+    path, picture = str(recordings["mips32be-graph"].path), tmp_path / "a.svg"
+    titles = {}
+    for option in ("--tree", "--folded", "--json"):
+        assert main(["profile", path, option, "--plot", str(picture)]) == 0
+        titles[option] = "Calls by their callers" in picture.read_text()
+    assert titles == {"--tree": True, "--folded": True, "--json": False}
 
 
 def test_a_picture_of_a_kind_that_there_is_not(tmp_path, capsys):

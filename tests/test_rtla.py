@@ -68,6 +68,32 @@ max:          2       300         0
 """
 
 
+def test_timerlat_hist_of_other_buckets(tmp_path, capsys):
+    assert printed(timers(), tmp_path, capsys, "--histogram", "-b", "10", "-E", "40").splitlines()[3:7] == [
+        "Index   IRQ-000   Thr-000   IRQ-003", "0             2         0         1", "10            0         1         0",
+        "300           0         1         0"]
+    assert printed(timers(), tmp_path, capsys, "--histogram", "-b", "10", "--entries", "30").splitlines()[6] == \
+        "over:         0         1         0"
+    assert '"us": 300' in printed(timers(), tmp_path, capsys, "--json", "--bucket-size", "100")
+
+
+@pytest.mark.parametrize("options", [["-b", "1000000", "--histogram"], ["-E", "10000000", "--histogram"], ["-b", "5"], ["-E", "9"]],
+                         ids=" ".join)
+def test_buckets_have_limits(options, tmp_path, capsys):
+    assert main(["tasks", "--what", "noise", *options, str(tmp_path / "absent.dat")]) == 2
+    assert capsys.readouterr().err
+    with timers().open() as trace, pytest.raises(ValueError, match="from 1 to"):
+        osnoise.noise(trace, entries=0)
+
+
+def test_the_distribution_goes_up_to_the_longest():
+    with timers().open() as trace:
+        found = osnoise.noise(trace, entries=1).distribution
+        assert rows(found, "cpu", "context", "low", "count") == [
+            (0, "irq", 1792, 1), (0, "irq", 1920, 1), (0, "thread", 12288, 1), (0, "thread", 294912, 1), (3, "irq", 384, 1)]
+        assert (found["high"] >= [1_900, 2_000, 12_999, 300_000, 400]).all()
+
+
 def noisy() -> Recorder:
     made = Recorder(NOISE)
     for i, (noise, single) in enumerate([(7, 4), (5, 5)]):

@@ -16,8 +16,8 @@ from .irqs import symbols_of
 from .sched import one_buffer
 from .stats import PERCENTILES, Keys, Samples
 from .steps import Counters
-from .tables import integers, rows_of, stacked, table
-from .wanted import check_percentiles, check_trace
+from .tables import histogram_table, integers, rows_of, stacked, table
+from .wanted import check_count, check_percentiles, check_trace
 
 OSNOISE, TIMERLAT, HWLAT = "ftrace:osnoise", "ftrace:timerlat", "ftrace:hwlat"
 COUNTS = ("hw", "nmi", "irq", "softirq", "thread")  # of interferences, in fields NAME_count
@@ -27,7 +27,9 @@ SOURCES = {"nmi_noise": ("nmi", "", ""), "irq_noise": ("irq", "vector", "desc"),
            "thread_noise": ("thread", "pid", "comm"), "sample_threshold": ("any", "", "")}
 STEP = "4 MB"
 SAMPLE = "osnoise:sample_threshold"
-ENTRIES = 256  # of a histogram of rtla; longer ones count as "over"
+BUCKET_SIZE, ENTRIES = 1, 256  # of a histogram of rtla: us, and how many; longer ones count as "over"
+MOST_ENTRIES, LARGEST_BUCKET = 9_999_999, 999_999  # that rtla takes
+FINENESS = 3  # of the whole distribution: eight buckets between a power of two and the next
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +47,11 @@ class Noise:
     samples : Table
         Samples above the threshold (sample_threshold), with the columns of timerlat.
     histogram : Table
-        tool ("timerlat", "osnoise": of samples), cpu, context ("" of osnoise), us (whole microseconds; 256: so many or
-        more), count.
+        tool ("timerlat", "osnoise": of samples), cpu, context ("" of osnoise), us (where a bucket begins; that of
+        ``entries * bucket_size``: so many or more), count.
+    distribution : Table
+        The same up to the longest, in buckets that grow with the times, eight from a power of two to the next: tool, cpu,
+        context, low, high (inclusive) in ns, count.
     hwlat : Table
         A row for each CPU: samples, max_inner, max_outer in us; count (of latencies above the threshold), nmi_count,
         nmi_time in ns.
@@ -59,17 +64,23 @@ class Noise:
     timerlat: Table
     samples: Table
     histogram: Table
+    distribution: Table
     hwlat: Table
     sources: Table
 
 
-def noise(trace: Trace, *, percentiles: Sequence[float] = PERCENTILES) -> Noise:
+def noise(trace: Trace, *, percentiles: Sequence[float] = PERCENTILES, bucket_size: int = BUCKET_SIZE,
+          entries: int = ENTRIES) -> Noise:
     """Sum up the records of the osnoise, timerlat and hwlat tracers, and of the osnoise events.
 
     Parameters
     ----------
     percentiles : list of float
         Columns ``p50`` and so on: by nearest rank, less than 1 % above the real value.
+    bucket_size : int
+        Of the histogram, in us, up to 999999.
+    entries : int
+        How many buckets the histogram has before the one of all that is longer, up to 9999999.
 
     Returns
     -------
@@ -79,16 +90,19 @@ def noise(trace: Trace, *, percentiles: Sequence[float] = PERCENTILES) -> Noise:
     ------
     EventNotFoundError
         The recording can hold none of these records.
+    ValueError
+        A number is out of its range.
     """
     check_trace(trace)
     percentiles = check_percentiles(percentiles)
+    buckets = check_buckets(bucket_size, entries)
     events = [name for name in (OSNOISE, TIMERLAT, HWLAT, *(f"osnoise:{s}" for s in SOURCES)) if name in trace]
     if not events:
         raise EventNotFoundError("noise is told by the records of osnoise, timerlat and hwlat, which the recording does "
                                  "not have")
     trace = one_buffer(trace, events)
-    parts = OsnoisePart(), LatencyPart("timerlat"), HwlatPart()
-    samples = LatencyPart("osnoise")
+    parts = OsnoisePart(), LatencyPart("timerlat", *buckets), HwlatPart()
+    samples = LatencyPart("osnoise", *buckets)
     sources = [SourcePart(name, symbols_of(trace[name])) for name in events if name.startswith("osnoise:")]
     by_event: dict[str, Any] = dict(zip((OSNOISE, TIMERLAT, HWLAT), parts, strict=True))
     by_event |= {part.event: part for part in sources}
@@ -102,8 +116,17 @@ def noise(trace: Trace, *, percentiles: Sequence[float] = PERCENTILES) -> Noise:
                     samples.add(rows)
     found = stacked([part.result(percentiles) for part in sources or [SourcePart("osnoise:nmi_noise", {})]])
     return Noise(parts[0].result(), parts[1].result(percentiles), samples.result(percentiles),
-                 stacked([parts[1].histogram(), samples.histogram()]), parts[2].result(),
+                 stacked([parts[1].histogram(), samples.histogram()]),
+                 stacked([parts[1].distribution(), samples.distribution()]), parts[2].result(),
                  rows_of(found, np.argsort(-found["time"], kind="stable")))
+
+
+def check_buckets(bucket_size: Any, entries: Any) -> tuple[int, int]:
+    given = check_count("bucket_size", bucket_size), check_count("entries", entries)
+    for name, value, most in zip(("bucket_size", "entries"), given, (LARGEST_BUCKET, MOST_ENTRIES), strict=True):
+        if not 1 <= value <= most:
+            raise ValueError(f"{name} is a number from 1 to {most}, not {value}")
+    return given
 
 
 def column(t: Table, name: str) -> np.ndarray:
@@ -143,9 +166,11 @@ class LatencyPart:
 
     wanted = ("common_cpu", "context", "timer_latency")
 
-    def __init__(self, tool: str) -> None:
+    def __init__(self, tool: str, bucket_size: int, entries: int) -> None:
         self.tool, self.field = tool, "timer_latency" if tool == "timerlat" else "duration"
+        self.bucket_size, self.entries = bucket_size, entries
         self.keys, self.samples, self.counters = Keys(), Samples(), Counters()  # cpu << 8 | context
+        self.cells = Keys()  # group * (entries + 1) + entry: of those that occur
 
     def add(self, t: Table) -> None:
         groups = self.keys.groups(column(t, "common_cpu") << 8 | np.clip(column(t, "context"), 0, 255))
@@ -153,7 +178,8 @@ class LatencyPart:
         whole = latency // 1000
         self.samples.add(groups, latency)
         self.counters.add("us", groups, whole)
-        self.counters.add("cells", groups * np.int64(ENTRIES + 1) + np.minimum(whole, ENTRIES))
+        entry = np.minimum(whole // self.bucket_size, self.entries)
+        self.counters.add("cells", self.cells.groups(groups * np.int64(self.entries + 1) + entry))
 
     def headings(self) -> tuple[np.ndarray, list[str]]:
         """CPU and context of each group."""
@@ -170,12 +196,16 @@ class LatencyPart:
 
     def histogram(self) -> Table:
         cpu, context = self.headings()
-        counts = self.counters.of("cells", len(cpu) * (ENTRIES + 1))
-        cells = np.flatnonzero(counts)
-        groups, us = np.divmod(cells, ENTRIES + 1)
-        made = table({"tool": encoded([self.tool] * len(cells)), "cpu": cpu[groups],
-                      "context": encoded([context[i] for i in groups.tolist()]), "us": us, "count": counts[cells]})
-        return rows_of(made, np.lexsort((us, self.keys.values[groups])))
+        groups, entry = np.divmod(self.cells.values, self.entries + 1)
+        made = table({"tool": encoded([self.tool] * len(groups)), "cpu": cpu[groups],
+                      "context": encoded([context[i] for i in groups.tolist()]), "us": entry * self.bucket_size,
+                      "count": self.counters.of("cells", len(groups))})
+        return rows_of(made, np.lexsort((entry, self.keys.values[groups])))
+
+    def distribution(self) -> Table:
+        cpu, context = self.headings()
+        headings = table({"tool": encoded([self.tool] * len(cpu)), "cpu": cpu, "context": encoded(context)})
+        return histogram_table(headings, self.samples, np.argsort(self.keys.values), FINENESS)
 
 
 class HwlatPart:

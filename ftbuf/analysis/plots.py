@@ -5,7 +5,7 @@ Figures are made without pyplot: they need no display, belong to nobody else, an
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,25 +13,36 @@ import numpy as np
 from ..durations import seconds_text
 from ..table import Table, require
 from .critical import CriticalSections
+from .drawing import (
+    Histogram,
+    draw_bars,
+    draw_histograms,
+    finish,
+    height_of,
+    new_figure,
+    number_text,
+    shortened,
+    stacked_bars,
+    time_bars,
+    unit_of,
+)
 from .loss import Losses
-from .osnoise import ENTRIES, Noise
+from .osnoise import Noise
 from .power import NOT_IDLE, NOT_KNOWN
 from .tables import rows_of
 from .tracers import LatencyReport
 from .wakeup import WakeupLatency
 
 MOST = 20  # bars
-ROOM = 1.25  # of an axis, for what stands at the ends of bars
 MOST_LINES = 8  # of one picture: more cannot be told apart
-DPI = 120
-MUCH = 20  # an axis of numbers that differ by more is logarithmic
-WIDTH, HEIGHT, BAR, AROUND = 9.0, 5.0, 0.3, 1.6  # inches: of a picture; of a bar and of what is around bars
-UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1000, "us"), (1, "ns"))
 MARKED = ("p50", "p99", "p99.9", "max")
 STYLES = ("--", "-.", ":", "-")
 RUN, WAIT, SLEEP, DISK, STOPPED, UNKNOWN, PLAIN, INSIDE = (
     "tab:green", "tab:orange", "lightsteelblue", "tab:red", "tab:purple", "lightgray", "tab:blue", "lightsteelblue")
 LOST = "tab:red"
+FLAMES = ("#f4a261", "#e9c46a", "#f6bd60", "#f08a5d", "#e76f51", "#f9c784", "#fcaf58", "#ee9b7a")
+LEAST_SHARE, DEEPEST = 1000, 50  # of a tree: the narrowest call is one LEAST_SHARE-th of all
+LETTERS, LEAST_LETTERS = 125, 4  # letters that fit into the width of a picture; a label of fewer says nothing
 STATES = ("tab:blue", "tab:orange", "tab:purple", "tab:cyan", "tab:pink", "tab:olive", "tab:brown", "lightsteelblue")
 
 # ---- latencies ----
@@ -59,18 +70,20 @@ def latency(result: WakeupLatency | CriticalSections, *others: WakeupLatency | C
     scale, unit = (1000, "us") if in_ns else (1, "ticks")
     results, together = (result, *others), bool(others)
     names = [*labels, *(f"{i + 1}" for i in range(len(labels), len(results)))]
+    histograms = []
     for i, found in enumerate(results):
         parts = {names[i]: found.histogram} if together else parts_of(found)
         for j, (name, rows) in enumerate(parts.items()):
             low, high, counts = summed(rows)
-            values = 100 * counts / max(counts.sum(), 1) if together else counts
-            draw_steps(axes, low / scale, (high + 1) / scale, values, color=f"C{(i + j) % 10}", is_filled=len(parts) == 1,
-                       label=shortened(f"{name} (n={counts.sum()})"))
-        mark_percentiles(axes, found.total, scale, unit, color=f"C{i % 10}" if together else "black")
+            histograms.append(Histogram(
+                low / scale, (high + 1) / scale, 100 * counts / max(counts.sum(), 1) if together else counts,
+                {"color": f"C{(i + j) % 10}", "label": shortened(f"{name} (n={counts.sum()})")}, is_filled=len(parts) == 1))
+    zero = draw_histograms(axes, histograms, unit)
+    for i, found in enumerate(results):
+        mark_percentiles(axes, found.total, scale, unit, zero=zero, color=f"C{i % 10}" if together else "black")
     kind = "wakeup latency" if isinstance(result, WakeupLatency) else f"{result.kind} off"
     axes.set(xlabel=f"{kind} ({unit})", ylabel="share (%)" if together else "count")
     finish(figure, axes, kind.capitalize())
-    spread_out(axes)
     return figure
 
 
@@ -90,44 +103,14 @@ def summed(histogram: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return low, high, counts
 
 
-def draw_steps(axes: Any, low: np.ndarray, high: np.ndarray, values: np.ndarray, *, is_filled: bool, **how: Any) -> None:
-    """A histogram of buckets that need not meet: where there is none, it is zero."""
-    if not len(low):
-        return
-    edges = np.unique(np.concatenate([low, high]))
-    heights = np.zeros(len(edges) - 1)
-    heights[np.searchsorted(edges, low)] = values
-    axes.stairs(heights, edges, fill=is_filled, alpha=0.5 if is_filled else 1, **how)
-
-
-def spread_out(axes: Any) -> None:
-    """Logarithmic axes where values differ by much, with plain numbers on them."""
-    patches = [patch.get_data() for patch in axes.patches]
-    if not patches:
-        return
-    edges = np.concatenate([data.edges for data in patches])
-    values = np.concatenate([data.values[data.values > 0] for data in patches])
-    for axis, numbers in (("x", edges[edges > 0]), ("y", values)):
-        if len(numbers) and numbers.max() > MUCH * numbers.min():
-            axes.set(**{f"{axis}scale": "log"})
-            getattr(axes, f"{axis}axis").set_major_formatter("{x:g}")
-            getattr(axes, f"{axis}axis").set_minor_formatter("")
-    axes.set_ylim(bottom=values.min(initial=values.max()) / 2 if axes.get_yscale() == "log" else 0)
-
-
-def mark_percentiles(axes: Any, total: Table, scale: int, unit: str, *, color: str) -> None:
+def mark_percentiles(axes: Any, total: Table, scale: int, unit: str, *, zero: float, color: str) -> None:
     """Lines where percentiles and the maximum are."""
     if not int(total["count"][0]):
         return
     for name, style in zip(MARKED, STYLES, strict=True):
         if name in total:
             value = float(total[name][0]) / scale
-            axes.axvline(value, color=color, linestyle=style, linewidth=1, label=f"{name} {number_text(value)} {unit}")
-
-
-def number_text(value: float) -> str:
-    """Four digits, or all of them before the point."""
-    return f"{value:.0f}" if value >= 1000 else f"{value:.4g}"
+            axes.axvline(value or zero, color=color, linestyle=style, linewidth=1, label=f"{name} {number_text(value)} {unit}")
 
 
 def noise(found: Noise) -> Any:
@@ -142,19 +125,30 @@ def noise(found: Noise) -> Any:
     matplotlib.figure.Figure
     """
     figure, axes = new_figure()
-    tool = "timerlat" if found.timerlat.num_rows else "osnoise"
-    rows = rows_of(found.histogram, found.histogram["tool"] == tool)
-    keys = list(dict.fromkeys(zip(rows["cpu"].tolist(), rows["context"].tolist(), strict=True)))
-    contexts = list(dict.fromkeys(context for _, context in keys))
-    for cpu, context in keys:
-        own = rows_of(rows, (rows["cpu"] == cpu) & (rows["context"] == context))
-        us = own["us"]
-        draw_steps(axes, us, us + 1, own["count"], is_filled=False, color=f"C{cpu % 10}", label=f"CPU {cpu} {context}".rstrip(),
-                   linestyle=STYLES[-1 - contexts.index(context) % len(STYLES)])
-    axes.set(xlabel="timer latency (us)" if tool == "timerlat" else "noise (us)", ylabel="count")
-    finish(figure, axes, f"{tool} (256 us: so many or more)" if rows["us"].max(initial=0) >= ENTRIES else tool)
-    spread_out(axes)
+    is_timer = bool(found.timerlat.num_rows)
+    tool, sums = ("timerlat", found.timerlat) if is_timer else ("osnoise", found.samples)
+    rows = rows_of(found.distribution, found.distribution["tool"] == tool)
+    is_by_cpu = sums.num_rows <= MOST_LINES
+    of_sums, of_rows = noise_names(sums, is_by_cpu), noise_names(rows, is_by_cpu)
+    contexts = list(dict.fromkeys(sums["context"].tolist()))
+    histograms = []
+    for i, name in enumerate(dict.fromkeys(of_sums)):
+        own = np.array([n == name for n in of_sums], bool)
+        low, high, counts = summed(rows_of(rows, np.array([n == name for n in of_rows], bool)))
+        label = f"{name} (n={counts.sum()}, max {number_text(sums['max'][own].max() / 1000)} us)"
+        color = f"C{sums['cpu'][own][0] % 10}" if is_by_cpu else f"C{i % 10}"
+        style = STYLES[-1 - contexts.index(sums["context"][own][0]) % len(STYLES)]
+        histograms.append(Histogram(low / 1000, (high + 1) / 1000, counts, {"color": color, "linestyle": style, "label": label}))
+    draw_histograms(axes, histograms, "us")
+    axes.set(xlabel="timer latency (us)" if is_timer else "noise (us)", ylabel="count")
+    finish(figure, axes, "Timer latency (timerlat)" if is_timer else "Samples of noise above the threshold (osnoise)")
     return figure
+
+
+def noise_names(found: Table, is_by_cpu: bool) -> list[str]:
+    """What each row is of: CPU and context; of many CPUs the context alone."""
+    pairs = zip(found["cpu"].tolist(), found["context"].tolist(), strict=True)
+    return [f"CPU {cpu} {context}".rstrip() if is_by_cpu else context or "all CPUs" for cpu, context in pairs]
 
 
 # ---- over time ----
@@ -180,7 +174,7 @@ def rates(found: Table, losses: Losses | None = None, *, lost: Table | None = No
     """
     gone = found if lost is None else lost
     has_lost = "lost" in gone and bool(gone["gaps"].any())
-    figure, axes = new_figure(rows=2 if has_lost else 1)
+    figure, axes = new_figure(nrows=2, sharex=True, height_ratios=(3, 1)) if has_lost else new_figure()
     above, below = axes if has_lost else (axes, axes)
     starts, at = np.unique(found["start"], return_inverse=True)
     width = int((found["end"] - found["start"]).max(initial=1))
@@ -228,7 +222,7 @@ def draw_lost(axes: Any, found: Table, edges: np.ndarray) -> None:
         axes.plot((edges[1:] + edges[:-1])[some] / 2, lost[some], "^", color=LOST, markersize=6, transform=above,
                   label="so many or more: a gap does not say how many")
         axes.legend(fontsize="small")
-    axes.set(ylabel="events lost", ylim=(0, ROOM * lost.max(initial=0) or 1))
+    axes.set(ylabel="events lost", ylim=(0, 1.25 * lost.max(initial=0) or 1))
 
 
 def rates_title(losses: Losses | None) -> str:
@@ -269,6 +263,66 @@ def profile(found: Table, *, most: int = MOST, in_ns: bool = True) -> Any:
     own = np.array([sums[name]["self"] for name in names])
     inside = np.array([sums[name]["time"] for name in names]) - own
     return time_bars(labels, {"self": (PLAIN, own), "calls inside": (INSIDE, inside)}, title, in_ns)
+
+
+def call_tree(found: Table, *, in_ns: bool = True) -> Any:
+    """The calls of ``analysis.call_tree``, each below its caller and as wide as the time that it took, in all.
+
+    Of the function tracer's records, which tell no times: as wide as there were calls. What is narrower than a thousandth of
+    the picture is left out, and so is what lies deeper than 50 calls.
+
+    Parameters
+    ----------
+    found : Table
+    in_ns : bool
+        Whether the recording's clock counts ns.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    timed = bool(found["time"].any())
+    start, width = spans(found["depth"], found["caller"], found["time" if timed else "hit"])
+    total = round(width[found["depth"] == 0].sum())
+    rows = np.flatnonzero((width >= total / LEAST_SHARE) & (width > 0) & (found["depth"] < DEEPEST))
+    scale, unit = unit_of(total, in_ns) if timed else (1, "calls")
+    levels = int(found["depth"][rows].max(initial=0)) + 1
+    figure, axes = new_figure(height_of(levels))
+    depth, names = found["depth"][rows], [found["function"][i] for i in rows.tolist()]
+    for level in range(levels):
+        of_level = np.flatnonzero(depth == level).tolist()
+        spots = [(start[rows[i]] / scale, width[rows[i]] / scale) for i in of_level]
+        colors = [FLAMES[sum(names[i].encode("utf-8", "replace")) % len(FLAMES)] for i in of_level]
+        axes.broken_barh(spots, (level, 1), facecolors=colors, edgecolors="white", linewidths=0.5)
+        for i, (left, wide) in zip(of_level, spots, strict=True):
+            room = int(LETTERS * wide * scale / total)
+            if room >= LEAST_LETTERS:
+                text = f"{names[i]} ({number_text(wide)} {unit})"
+                axes.text(left, level + 0.5, " " + shortened(text if len(text) <= room else names[i], room), va="center",
+                          fontsize="x-small", clip_on=True)
+    axes.set(xlabel=f"time ({unit})" if timed else unit, xlim=(0, total / scale or 1), ylim=(levels, 0), yticks=[])
+    left_out = found.num_rows - len(rows)
+    less = f" ({left_out} of {found.num_rows} paths left out: too short, or too deep)" if left_out else ""
+    finish(figure, axes, f"Calls by their callers{less}")
+    axes.grid(visible=False)
+    return figure
+
+
+def spans(depth: np.ndarray, caller: np.ndarray, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where each row begins and how wide it is: below its caller, as wide as its value and at least as all below it."""
+    width, below, start = value.astype(np.float64), np.zeros(len(value)), np.zeros(len(value))
+    order = np.argsort(depth, kind="stable")  # callers come in the same order as those they call
+    levels = np.split(order, np.searchsorted(depth[order], np.arange(1, int(depth.max(initial=0)) + 1)))
+    for rows in levels[::-1]:
+        width[rows] = np.maximum(width[rows], below[rows])
+        inner = rows[caller[rows] >= 0]
+        np.add.at(below, caller[inner], width[inner])
+    for rows in levels:
+        before = np.cumsum(width[rows]) - width[rows]
+        is_first = np.concatenate([[True], caller[rows][1:] != caller[rows][:-1]])[: len(rows)]
+        group = np.cumsum(is_first) - 1
+        start[rows] = np.where(caller[rows] >= 0, start[caller[rows]], 0) + before - before[is_first][group]
+    return start, width
 
 
 def tasks(found: Table, *, most: int = MOST, in_ns: bool = True) -> Any:
@@ -332,13 +386,24 @@ def report(found: LatencyReport, *, most: int = MOST, in_ns: bool = True) -> Any
     texts = [" ".join(found.steps["text"][i].split("\n")[0].split()) for i in rows.tolist()]
     scale, unit = (1000, "us") if in_ns else (1, "ticks")
     labels = [f"{at / scale:.10g} {unit}: {text}" for at, text in zip(since[rows].tolist(), texts, strict=True)]
-    title = f"{found.tracer}: {found.latency_us} us, {found.comm}-{found.pid} on CPU {found.cpu}"
-    figure = stacked_bars(labels, {"delay until the next step": (PLAIN, delay[rows] / scale)}, title, f"time ({unit})")
-    if len(rows) and delay[rows].max() > MUCH * max(int(delay[rows].min()), 1):
-        least = np.maximum(delay[rows].min(), 1) / scale / 2
-        figure.axes[0].set(xscale="log", xlim=(least, None))
-        figure.axes[0].xaxis.set_major_formatter("{x:g}")
+    figure, (axes, places) = new_figure(height_of(len(rows)), ncols=2, sharey=True, width_ratios=(3, 2))
+    share = delay[rows].sum() / max(int(delay[inside].sum()), 1)
+    which = f"the {len(rows)} longest of {len(inside)} steps: {share:.1%} of the time" if len(rows) < len(inside) else "all steps"
+    draw_bars(axes, labels, {f"delay until the next step ({which})": (PLAIN, delay[rows] / scale)}, f"time ({unit})")
+    draw_places(places, since[rows] / scale, delay[rows] / scale, float((since + delay)[inside].max(initial=0)) / scale)
+    for one in (axes, places):
+        one.tick_params("x", labelsize="small")
+    places.set_xlabel(f"when ({unit} since the start)")
+    finish(figure, axes, f"{found.tracer}: {found.latency_us} us, {found.comm}-{found.pid} on CPU {found.cpu}", legend=False)
     return figure
+
+
+def draw_places(axes: Any, start: np.ndarray, length: np.ndarray, end: float) -> None:
+    """When, out of a whole, each bar's time was; short ones can be seen, too."""
+    rows = np.arange(len(start))
+    axes.barh(rows, np.full(len(rows), end), color=UNKNOWN, height=0.1)
+    axes.barh(rows, length, left=start, color=PLAIN, edgecolor=PLAIN, linewidth=1.5, height=0.6)
+    axes.set_xlim(-0.02 * end, 1.02 * end or 1)
 
 
 def syscalls(found: Table, *, most: int = MOST, in_ns: bool = True) -> Any:
@@ -361,59 +426,3 @@ def grouped(found: Table, key: str, columns: Sequence[str]) -> dict[str, dict[st
         for name, value in zip(names, found[column].tolist(), strict=True):
             out[name][column] += value
     return out
-
-
-Parts = Mapping[str, tuple[str, np.ndarray]]  # what a part of a bar is -> its color, its length in each bar
-
-
-def time_bars(labels: Sequence[str], parts: Parts, title: str, in_ns: bool) -> Any:
-    """Bars of times, in a unit that suits the longest."""
-    longest = int(np.sum([values for _, values in parts.values()], axis=0).max(initial=0))
-    scale, unit = unit_of(longest, in_ns)
-    return stacked_bars(labels, {name: (color, values / scale) for name, (color, values) in parts.items()}, title, f"time ({unit})")
-
-
-def unit_of(longest: int, in_ns: bool) -> tuple[int, str]:
-    """What to divide times by, and what they are then."""
-    return next(((n, unit) for n, unit in UNITS if longest >= n), UNITS[-1]) if in_ns else (1, "ticks")
-
-
-def stacked_bars(labels: Sequence[str], parts: Parts, title: str, axis: str) -> Any:
-    """A bar for each label, the first one on top."""
-    figure, axes = new_figure(height=max(AROUND + BAR * len(labels), 2.5))
-    places, left = np.arange(len(labels)), np.zeros(len(labels))
-    for name, (color, values) in parts.items():
-        if np.any(values):
-            axes.barh(places, values, left=left, color=color, label=name, height=0.8)
-            left = left + values
-    axes.set_yticks(places, [shortened(label) for label in labels])
-    axes.set(xlabel=axis, ylim=(max(len(labels), 1) - 0.5, -0.5), xlim=(0, 1.05 * left.max(initial=0) or 1))
-    finish(figure, axes, title, legend=False)
-    if axes.get_legend_handles_labels()[0]:  # above the bars, which may be anywhere
-        axes.legend(fontsize="small", loc="lower left", bbox_to_anchor=(0, 1), ncols=6, frameon=False)
-    return figure
-
-
-# ---- what all share ----
-
-
-def shortened(text: str, most: int = 48) -> str:
-    """A label that leaves room for the picture; names may hold anything, and a dollar would begin a formula."""
-    printable = "".join(c if c.isprintable() else "?" for c in text)
-    cut = printable if len(printable) <= most else f"{printable[: most - 1]}…"
-    return cut.replace("$", r"\$")
-
-
-def new_figure(rows: int = 1, height: float = HEIGHT) -> tuple[Any, Any]:
-    figure = require("matplotlib.figure", "plot").Figure(figsize=(WIDTH, height), dpi=DPI, layout="constrained")
-    share = {"sharex": True, "height_ratios": (3, 1)} if rows > 1 else {}
-    return figure, figure.subplots(rows, **share)
-
-
-def finish(figure: Any, axes: Any, title: str, *, legend: bool = True) -> None:
-    figure.suptitle(shortened(title, 100), fontsize="medium")
-    for one in figure.axes:
-        one.grid(visible=True, which="major", linewidth=0.4, alpha=0.6)
-        one.set_axisbelow(True)
-    if legend and axes.get_legend_handles_labels()[0]:
-        axes.legend(fontsize="small")

@@ -71,7 +71,12 @@ def printed(options: argparse.Namespace, trace: Trace) -> Callable[[], None]:
 def draw(options: argparse.Namespace, trace: Trace) -> Any:
     from ..analysis import plots
 
-    return plots.profile(profile(options, trace), in_ns=trace.info["clock_unit"] == "ns")
+    in_ns = trace.info["clock_unit"] == "ns"
+    if options.tree or options.folded:
+        tree = call_tree(trace, sleep_time=options.sleep_time)
+        if tree["depth"].any():  # without callers there is nothing to see but the profile
+            return plots.call_tree(tree, in_ns=in_ns)
+    return plots.profile(profile(options, trace), in_ns=in_ns)
 
 
 def profile(options: argparse.Namespace, trace: Trace) -> Table:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis.osnoise import ENTRIES
 from ..table import Table
 from .tables import rows
 
@@ -74,14 +73,14 @@ def whole(row: dict[str, Any] | None) -> Sequence[Any]:
 # ---- hist ----
 
 
-def histogram_lines(sums: Table, histogram: Table, tool: str, ns: int) -> Iterator[str]:
-    """A column for each CPU (and context), a line for each microsecond that has occurred."""
+def histogram_lines(sums: Table, histogram: Table, tool: str, ns: int, over_us: int) -> Iterator[str]:
+    """A column for each CPU (and context), a line for each bucket that has occurred; those from ``over_us`` on are one."""
     columns = {(row["cpu"], row["context"]): row for row in rows(sums)}
-    counts: dict[int, dict[tuple[int, str], int]] = {ENTRIES: {}}
+    counts: dict[int, dict[tuple[int, str], int]] = {over_us: {}}
     for row in rows(histogram):
         if row["tool"] == tool:
             counts.setdefault(row["us"], {})[row["cpu"], row["context"]] = row["count"]
-    over = counts.pop(ENTRIES)
+    over = counts.pop(over_us)
     yield from (f"# RTLA {tool} histogram", "# Time unit is microseconds (us)", f"# Duration: {duration_text(ns)}")
     yield line("Index", [f"{CONTEXTS[context][0] if context in CONTEXTS else 'CPU'}-{cpu:03d}" for cpu, context in columns])
     for us in sorted(counts):

@@ -10,14 +10,14 @@ from typing import Any
 
 from ..analysis.cpus import cpu_busy
 from ..analysis.irqs import irq_time
-from ..analysis.osnoise import Noise, noise
+from ..analysis.osnoise import BUCKET_SIZE, ENTRIES, Noise, check_buckets, noise
 from ..analysis.power import frequency_residency, idle_residency
 from ..analysis.systemcalls import BY, syscalls
 from ..analysis.tasks import task_states
 from ..table import Table
 from ..trace import Trace
 from . import UsageError
-from .common import opened
+from .common import at_least, opened, usage_errors
 from .plotfile import add_plot_argument, check_plot, save_plot
 from .progress import Progress
 from .rtlatext import histogram_lines, osnoise_lines, timerlat_lines
@@ -58,6 +58,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--by-cpu", action="store_true", help="--what irqs: a row for each CPU")
     parser.add_argument("--by", choices=BY, default="call", help="--what syscalls: a row is a call (default), a task, or both")
     parser.add_argument("--histogram", action="store_true", help="--what noise: histograms, as rtla's of timerlat and osnoise")
+    parser.add_argument("-b", "--bucket-size", type=at_least(1), metavar="US", help="of these histograms: microseconds of a line "
+                        f"(default: {BUCKET_SIZE})")
+    parser.add_argument("-E", "--entries", type=at_least(1), metavar="N", help="of these histograms: so many lines, what is "
+                        f"longer counts as over (default: {ENTRIES})")
     parser.add_argument("--all", action="store_true", help=f"list all rows, not the first {MOST}")
     parser.add_argument("--json", action="store_true", help="one JSON object; times in ns, or in units of the clock")
     add_plot_argument(parser)
@@ -69,6 +73,10 @@ def run(options: argparse.Namespace) -> int:
     what = ALL[options.what]
     if options.histogram and options.what != "noise":
         raise UsageError("--histogram is for --what noise")
+    if (options.bucket_size or options.entries) and not options.histogram and not (options.json and options.what == "noise"):
+        raise UsageError("--bucket-size and --entries are for --histogram")
+    with usage_errors():
+        check_buckets(*buckets(options))
     check_plot(options)
     with opened(options.file) as (whole, said):
         trace = whole.window(*times(options, whole), buffer=buffers(options, whole))
@@ -161,7 +169,8 @@ def noise_text(tables: dict[str, Table], trace: Trace, options: argparse.Namespa
     """What rtla has a layout for in that layout, the rest as tables."""
     ns = elapsed(trace)
     if options.histogram:
-        parts = [histogram_lines(tables[sums], tables["histogram"], tool, ns)
+        size, entries = buckets(options)
+        parts = [histogram_lines(tables[sums], tables["histogram"], tool, ns, size * entries)
                  for tool, sums in (("timerlat", "timerlat"), ("osnoise", "samples")) if tables[sums].num_rows]
     else:
         parts = [text(tables[title], ns) for title, text in (("osnoise", osnoise_lines), ("timerlat", timerlat_lines))
@@ -187,9 +196,15 @@ def state_text(state: Any) -> str:
 # ---- what there is ----
 
 
-def noise_tables(trace: Trace, _: argparse.Namespace) -> dict[str, Table]:
-    found = noise(trace)
-    return {name: getattr(found, name) for name in ("osnoise", "timerlat", "samples", "histogram", "hwlat", "sources")}
+def noise_tables(trace: Trace, options: argparse.Namespace) -> dict[str, Table]:
+    size, entries = buckets(options)
+    found = noise(trace, bucket_size=size, entries=entries)
+    return {name: getattr(found, name) for name in Noise.__dataclass_fields__}
+
+
+def buckets(options: argparse.Namespace) -> tuple[int, int]:
+    """Size and number."""
+    return options.bucket_size or BUCKET_SIZE, options.entries or ENTRIES
 
 
 ALL = {
