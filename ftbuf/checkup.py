@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from .container.model import Container, Problem
+from .container.model import METADATA, Container, Problem
 from .container.parts import Parts, problem_of
 from .engine import LOSS, STEP, EventPlan, Judge, Request, Run, Source, Window
 from .errors import FtbufError
@@ -21,6 +21,7 @@ from .requests import check_slots, new_select, times_request
 
 TIME_BACKWARDS = "time_backwards"  # of records: no status of a page
 UNKNOWN_EVENT = "unknown_event"
+NO_BUFFERS = "there are no buffers: no CPU's events were recorded"
 LISTED = 1000  # problems of one status that are listed; the others are only counted
 IDS = "ids"
 
@@ -125,6 +126,8 @@ def check_up(container: Container) -> Checkup:
                 _check_stream(recording, source, request, found)
     except FtbufError as error:  # of the layout of pages, without which there are none
         found.note(problem_of(error, "layout", container.path))
+    if not found.streams and not container.snapshot_buffers and not _is_text(container):
+        found.note(Problem(-1, 0, METADATA, 0, "", NO_BUFFERS))
     for event_id, count in sorted(found.unknown.items()):
         detail = f"{count} records of event id {event_id}, which has no format"
         found.note(Problem(-1, 0, UNKNOWN_EVENT, 0, "", detail))
@@ -141,6 +144,14 @@ def _damaged_parts(container: Container) -> Iterator[Problem]:
         _ = container.text
     except FtbufError as error:
         yield problem_of(error, "text", container.path)
+
+
+def _is_text(container: Container) -> bool:
+    """Whether the recording is a text, perhaps a damaged one."""
+    try:
+        return container.text is not None
+    except FtbufError:
+        return True
 
 
 def _check_formats(recording: Recording, found: Checkup) -> dict[Pair, int]:

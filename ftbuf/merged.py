@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -92,9 +91,12 @@ class Merged(Recording):
 
 
 def file_labels(paths: Sequence[str]) -> list[str]:
-    """A short, distinct name for each file: its own where that is distinct, else its path, else that and a number."""
-    names = [os.path.basename(path.rstrip("/")) or path for path in paths]
-    count = Counter(names)
-    labels = [name if count[name] == 1 else path for name, path in zip(names, paths, strict=True)]
+    """A short, distinct name for each file: as much of the end of its path as no other has, else its path and a number."""
+    parts = [path.rstrip("/").split("/") for path in paths]
+    labels = []
+    for path, own in zip(paths, parts, strict=True):
+        others = [other for other in parts if other != own]
+        depth = next((n for n in range(1, len(own)) if own[-n] and all(own[-n:] != other[-n:] for other in others)), len(own))
+        labels.append("/".join(own[-depth:]) or path)
     count = Counter(labels)
-    return [label if count[label] == 1 else f"{label}#{i}" for i, label in enumerate(labels)]
+    return [label if count[label] == 1 else f"{path}#{i}" for i, (label, path) in enumerate(zip(labels, paths, strict=True))]

@@ -6,6 +6,7 @@ import html
 from typing import TYPE_CHECKING, Any
 
 from .durations import seconds_text
+from .texts import printable
 
 if TYPE_CHECKING:
     from .trace import Trace
@@ -51,9 +52,9 @@ def rows(trace: Trace) -> list[tuple[str, str]]:
 
 
 def summary_text(trace: Trace) -> str:
-    return "\n".join(f"{name + ':':<10} {value}" for name, value in rows(trace))
+    return "\n".join(f"{name + ':':<10} {printable(value)}" for name, value in rows(trace))
 
 
 def summary_html(trace: Trace) -> str:
-    body = "".join(f"<tr><th>{html.escape(n)}</th><td>{html.escape(v)}</td></tr>" for n, v in rows(trace))
+    body = "".join(f"<tr><th>{html.escape(n)}</th><td>{html.escape(printable(v))}</td></tr>" for n, v in rows(trace))
     return f"<table>{body}</table>"

@@ -84,3 +84,11 @@ class ViewTexts:
             Read-only, of str: one a row of ``table()``, in the same order.
         """
         return writer().bodies(self._trace, ":".join(self._pair), style)
+
+
+def printable(text: str) -> str:
+    """What a terminal can show in one line: names may hold any byte."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else "".join(f"\\x{b:02x}" for b in c.encode("utf-8", "surrogateescape"))
+                   for c in text)

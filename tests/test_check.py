@@ -148,7 +148,8 @@ def test_lost():
 
 def test_nothing_there(tmp_path):
     found = checked(write_tracefs(tmp_path / "dir", ABI))
-    assert (found.damaged, found.formats, found.events) == (False, 0, 0)
+    assert (list(found.counts), found.formats, found.events) == (["bad_metadata"], 0, 0)
+    assert "no buffers" in found.problems[0].detail
     found = checked(write_tracefs(tmp_path / "other", ABI, [], {0: GOOD.finish()}))
     assert found.unknown == {7: 2}
 

@@ -9,7 +9,7 @@ from ..checkup import Checkup, Loss, check_up
 from ..container import open_container
 from ..engine import describe
 from ..errors import FtbufError
-from .common import as_json
+from .common import as_json, print_lines, source_of
 from .progress import Progress, page_count
 
 NAME = "check"
@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
     damaged = False
     for path in options.file:
         try:
-            container = open_container(path)
+            container = open_container(source_of(path))
         except (FtbufError, OSError) as error:
             damaged = True
             print(f"ftbuf check: {error}", file=sys.stderr)
@@ -48,11 +48,10 @@ def show(found: Checkup, options: argparse.Namespace) -> None:
         print(as_json(found.to_dict()))
         return
     if not options.quiet:
-        for problem in found.problems:
-            print(f"damaged: {describe(problem)}" + (f", {problem.bytes} bytes" if problem.bytes else ""))
-        for loss in found.lost:
-            print(f"lost: {describe_loss(loss)}")
-    print(f"{found.path}: {summary(found)}")
+        print_lines(f"damaged: {describe(problem)}" + (f", {problem.bytes} bytes" if problem.bytes else "")
+                    for problem in found.problems)
+        print_lines(f"lost: {describe_loss(loss)}" for loss in found.lost)
+    print_lines([f"{found.path}: {summary(found)}"])
 
 
 def describe_loss(loss: Loss) -> str:

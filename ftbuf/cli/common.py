@@ -7,31 +7,44 @@ import dataclasses
 import json
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from ..engine import Judge
 from ..errors import BufferWarning, DamageWarning, EventNotFoundError, FtbufError
+from ..texts import printable
 from ..trace import Trace, open
 from . import UsageError
 
 
 @contextmanager
-def opened(path: str | list[str]) -> Iterator[tuple[Trace, list[str]]]:
+def opened(path: str | list[str], *, quiet: bool = False) -> Iterator[tuple[Trace, list[str]]]:
     """A trace read with errors="warn": all that can be read is; what was damaged is said on stderr.
 
     Yields the trace and the list of what was said, so that a command can exit with 1.
     """
     said: list[str] = []
+    path = [source_of(one) for one in path] if isinstance(path, list) else source_of(path)
     name = path if isinstance(path, str) else ", ".join(path)
     with warnings.catch_warnings():
         warnings.simplefilter("always", DamageWarning)
         warnings.simplefilter("always", BufferWarning)
-        warnings.showwarning = lambda message, kind, *_, **__: say([] if kind is BufferWarning else said, f"{name}: {message}")
+        warnings.showwarning = lambda message, kind, *_, **__: say([] if kind is BufferWarning else said, f"{name}: {message}",
+                                                                quiet=quiet)
         with open(path, errors="warn") as trace:
+            judge = Judge("warn")
+            for problem in (p for file in trace.recording.files for p in file.container.problems):
+                judge.note(problem)
+            judge.finish()
             yield trace, said
+
+
+def source_of(path: str) -> str:
+    """The file of a name: - is standard input."""
+    return "/dev/stdin" if path == "-" else path
 
 
 def at_least(least: int) -> Callable[[str], int]:
@@ -69,10 +82,11 @@ def say_damage(trace: Trace, said: list[str]) -> None:
         say(said, f"{damaged} damaged places: see ftbuf check")
 
 
-def say(said: list[str], message: str) -> None:
+def say(said: list[str], message: str, *, quiet: bool = False) -> None:
     if message not in said:
         said.append(message)
-        print(f"ftbuf: {message}", file=sys.stderr)
+        if not quiet:
+            print(printable(f"ftbuf: {message}"), file=sys.stderr)
 
 
 def as_json(value: Any) -> str:
@@ -90,3 +104,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     return str(value)
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """As a terminal can show them. A line may begin with an empty one."""
+    for line in lines:
+        sys.stdout.write("\n".join(map(printable, line.split("\n"))) + "\n")

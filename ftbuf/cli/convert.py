@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ..container.tracedat import MAGIC
 from ..rewrite import convert
 from . import UsageError
-from .common import opened
+from .common import opened, source_of
 from .progress import Progress, page_count
 
 NAME = "convert"
@@ -37,7 +37,7 @@ def check_output(version: int | None, options: argparse.Namespace) -> None:
         raise UsageError("-o -: a trace.dat is written to a file; ./- is one of that name")
     outputs = [options.output] if not has_parts(options) else glob.glob(f"{glob.escape(options.output)}.[0-9]*")
     for path in filter(os.path.exists, outputs):
-        if any(os.path.samefile(path, own) for own in files_of(options.file)):
+        if any(os.path.samefile(path, own) for own in files_of(source_of(options.file))):
             raise UsageError(f"{path} is what is read: give another file to write")
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..errors import FormatError
 from ..trace import EventView, Trace
-from .common import as_json, opened, say_damage, usage_errors
+from .common import as_json, opened, print_lines, say_damage, usage_errors
 
 NAME = "events"
 HELP = "list the events that can occur, with their ids, counts and fields"
@@ -38,9 +39,9 @@ def show(options: argparse.Namespace) -> int:
             print(as_json(rows))
             return int(bool(said))
         for row in rows:
-            print(f"{row['id']:>6} {row['count']:>10} {row['system']}:{row['name']}")
-            for field in row["fields"] if options.fields else ():
-                print(f"{'':>19}{field['offset']:>4} {field['size']:>4} {field['declaration']}")
+            print_lines([f"{row['id']:>6} {row['count']:>10} {row['system']}:{row['name']}"])
+            print_lines(f"{'':>19}{field['offset']:>4} {field['size']:>4} {field['declaration']}"
+                        for field in (row["fields"] if options.fields else ()))
         return int(bool(said))
 
 
@@ -52,18 +53,21 @@ def chosen(trace: Trace, options: argparse.Namespace) -> list[EventView]:
 def check(options: argparse.Namespace) -> int:
     with opened(options.file) as (trace, _):
         views = chosen(trace, options)
-        rows = []
-        for view in views:
-            reason = why_not(trace, view)
-            if reason is not None:
-                rows.append({"system": view.system, "name": view.name, "reason": reason})
+        rows = list(refused(trace, views))
         if options.json:
             print(as_json(rows))
             return 0
-        for row in rows:
-            print(f"{row['system']}:{row['name']}: {row['reason']}")
+        print_lines(f"{row['system']}:{row['name']}: {row['reason']}" for row in rows)
         print(f"{len(views)} events, {len(rows)} of them with a print format that cannot be understood")
         return 0
+
+
+def refused(trace: Trace, views: Iterable[EventView]) -> Iterator[dict[str, str]]:
+    """The events whose print format cannot be understood, and why."""
+    for view in views:
+        reason = why_not(trace, view)
+        if reason is not None:
+            yield {"system": view.system, "name": view.name, "reason": reason}
 
 
 def why_not(trace: Trace, view: EventView) -> str | None:

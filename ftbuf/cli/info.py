@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 
 from ..trace import Trace
-from .common import as_json, opened
+from .common import as_json, opened, print_lines
 
 NAME = "info"
 MOST = 10  # damaged places that are listed
@@ -31,11 +31,10 @@ def run(options: argparse.Namespace) -> int:
                            "stats": trace.stats.to_dict()}
                 print(as_json(details))
             else:
-                print(trace)
-                for name, count in sorted(trace.events.items(), key=lambda item: (-item[1], item[0])):
-                    print(f"{count:>12} {name}")
-                for line in problem_lines(trace):
-                    print(line)
+                print_lines([str(trace)])
+                counts = sorted(trace.events.items(), key=lambda item: (-item[1], item[0]))
+                print_lines(f"{count:>12} {name}" for name, count in counts)
+                print_lines(problem_lines(trace))
             damaged |= trace.problems.num_rows > 0 or trace.unknown_events > 0
     return int(damaged)
 

@@ -19,12 +19,12 @@ from ..analysis import (
 from ..analysis.tables import beside, coarse_histogram, stacked, table
 from ..analysis.tracers import need_tracer
 from ..trace import Trace
-from .common import at_least, opened, usage_errors
+from .common import at_least, opened, print_lines, usage_errors
 from .latencytext import TITLES, cyclictest_lines, histogram_lines, section_lines, shown, wakeup_lines
 from .plotfile import add_plot_argument, check_plot, save_plot
 from .progress import Progress
 from .report import write_kernel_text
-from .tables import Clock, Column, clock_of, print_json, print_lines, table_lines
+from .tables import Clock, Column, clock_of, print_json, table_lines
 from .windows import add_buffer_argument, add_cpu_argument, add_time_arguments, buffers, cpus, times
 
 NAME = "latency"
@@ -174,7 +174,7 @@ def compare(a: Measured, b: Measured, options: argparse.Namespace) -> None:
         print_json({"a": a.path, "b": b.path, "of": a.of, "by": a.result.by, "table": both, "total": totals})
         return
     clock = a.clock
-    print(f"Latency of {a.of} by {a.result.by}, in {clock.unit}: a is {a.path}, b is {b.path}")
+    print_lines([f"Latency of {a.of} by {a.result.by}, in {clock.unit}: a is {a.path}, b is {b.path}"])
     columns = {key: Column()}
     for name in COMPARED:
         text = None if name == "count" else clock.duration

@@ -9,7 +9,8 @@ import numpy as np
 
 from ..analysis import CriticalSections, WakeupLatency
 from ..table import Table
-from .tables import Clock, Column, printable, rows, table_lines
+from ..texts import printable
+from .tables import Clock, Column, rows, table_lines
 
 TIMES = ("min", "last", "mean", "max", "total")
 TITLES = {"last": "act", "mean": "avg"}  # as cyclictest calls them

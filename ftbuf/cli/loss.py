@@ -12,10 +12,10 @@ from ..survey import encoded
 from ..table import Table
 from ..trace import Trace
 from . import UsageError
-from .common import at_least, opened, say_damage, usage_errors
+from .common import at_least, opened, print_lines, say_damage, usage_errors
 from .plotfile import add_plot_argument, check_plot, save_plot
 from .progress import Progress
-from .tables import Column, clock_of, one_decimal, percent, print_json, print_lines, table_lines
+from .tables import Column, clock_of, one_decimal, percent, print_json, table_lines
 from .windows import add_buffer_argument, add_cpu_argument, add_time_arguments, buffers, cpus, times
 
 NAME = "loss"

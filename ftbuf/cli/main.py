@@ -13,6 +13,7 @@ from typing import Any
 
 from .. import __version__
 from ..errors import FilterError, FtbufError
+from ..texts import printable
 from . import UsageError
 
 OK, DATA_ERROR, USAGE = 0, 1, 2
@@ -26,7 +27,7 @@ def build_parser(modules: Sequence[Any]) -> argparse.ArgumentParser:
     for module in modules:
         child = commands.add_parser(module.NAME, help=module.HELP, description=module.HELP)
         module.add_arguments(child)
-        child.set_defaults(run=module.run)
+        child.set_defaults(run=module.run, refuse=child.error)
     return parser
 
 
@@ -56,7 +57,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     if sys.stdout is None:  # started with its standard output closed
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", closefd=False)
-    options = build_parser(load(arguments)).parse_args(arguments)
+    options, unknown = build_parser(load(arguments)).parse_known_args(arguments)
+    if unknown:  # with the usage of the command that was called, not of all
+        options.refuse(f"unrecognized arguments: {' '.join(unknown)}")
     try:
         status = int(options.run(options))
         sys.stdout.flush()
@@ -66,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
     except (FtbufError, OSError, UsageError) as error:
-        print(f"ftbuf {options.command}: {error}", file=sys.stderr)
+        print("\n".join(map(printable, f"ftbuf {options.command}: {error}".split("\n"))), file=sys.stderr)
         return USAGE if isinstance(error, (FilterError, UsageError)) else DATA_ERROR
     except KeyboardInterrupt:
         return 130

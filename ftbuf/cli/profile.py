@@ -11,11 +11,12 @@ from ..analysis.calltree import call_tree, folded
 from ..analysis.profile import function_profile, function_rows, stat_texts
 from ..durations import duration_text
 from ..table import Table
+from ..texts import printable
 from ..trace import Trace
-from .common import opened, say_damage
+from .common import opened, print_lines, say_damage
 from .plotfile import add_plot_argument, check_plot, save_plot
 from .progress import Progress
-from .tables import print_json, print_lines, printable
+from .tables import print_json
 from .windows import add_buffer_argument, add_cpu_argument, add_time_arguments, buffers, cpus, times
 
 NAME = "profile"

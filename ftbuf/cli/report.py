@@ -5,16 +5,22 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from ..opening import together
+from ..recording import Recording, option_values
 from ..report import tracecmd
 from ..report.columns import HARDIRQ, SOFTIRQ
 from ..report.render import TraceCmdRequest
 from ..report.texts import report_pieces
+from ..table import near_names
 from ..trace import Trace
 from . import UsageError
-from .common import opened, usage_errors
+from .common import opened, print_lines, usage_errors
 from .progress import Progress
+from .windows import cpu_list, pid_list
 
 if TYPE_CHECKING:
     from ..filters import Filter
@@ -23,6 +29,9 @@ NAME = "report"
 HELP = "print a recording as text, one line an event"
 CHUNK = 1 << 16
 TABLES = ("stat", "uname", "event_list", "printk", "first_event", "last_event")
+# Those of trace-cmd that the text depends on, and those that are taken and change nothing here.
+PLUGIN_OPTIONS = ("fgraph:tailprint", "fgraph:retval-skip", "fgraph:retval-dec", "fgraph:retval-hex", "fgraph:depth",
+                  "ftrace:parent", "ftrace:indent", "ftrace:offset")
 CHOOSING = ("filters", "comm", "event", "no_irqs", "no_softirqs")  # options that choose records by a filter
 
 
@@ -42,8 +51,10 @@ def shift(text: str) -> int:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "file", nargs="+", help="a trace.dat, or a tracefs-shaped directory; several are merged by time"
+        "file", nargs="*", help="a trace.dat, or a tracefs-shaped directory; several are merged by time"
     )
+    parser.add_argument("-i", dest="inputs", metavar="FILE", action="append", default=[], help="the same")
+    parser.add_argument("-q", "--quiet", action="store_true", help="do not say on stderr what is damaged")
     parser.add_argument(
         "--style",
         choices=("trace-cmd", "kernel"),
@@ -89,6 +100,7 @@ def _add_times(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--ts2secs", type=frequency, default=0, metavar="HZ", help="the clock counts HZ a second")
     group.add_argument("--ts-diff", action="store_true", help="also the time since the line before")
     group.add_argument("--align-ts", action="store_true", help="count from the first event")
+    group.add_argument("--nodate", action="store_true", help="without the offset that trace-cmd record --date gave")
     group.add_argument("--raw-ts", action="store_true", help="time stamps as recorded")
 
 
@@ -101,8 +113,10 @@ class AddFilter(argparse.Action):
 
 def _add_filters(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("filters")
-    for name, what in (("--cpu", "CPUs (0,2-5), of the top buffer"), ("--pid", "tasks, by their pids")):
-        group.add_argument(name, metavar="LIST", action="append", default=[], help=f"only these {what}; several add up")
+    for name, kind, what in (("--cpu", cpu_list, "CPUs (0,2-5), of the top buffer"),
+                             ("--pid", pid_list, "tasks, by their pids")):
+        group.add_argument(name, type=kind, metavar="LIST", action="append", default=[],
+                           help=f"only these {what}; several add up")
     group.add_argument("--comm", metavar="NAME", action="append", default=[], help="only tasks of this name")
     group.add_argument("--event", metavar="NAME", action="append", default=[], help="only these events")
     group.add_argument(
@@ -116,6 +130,7 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "-v", dest="inverting", action="store_true", help="show what the filters after it do not match"
     )
+    group.add_argument("-T", dest="test_filters", action="store_true", help="check the filters, print them, and no events")
     group.add_argument("-I", dest="no_irqs", action="store_true", help="no events from interrupts")
     group.add_argument("-S", dest="no_softirqs", action="store_true", help="no events from soft interrupts")
 
@@ -126,12 +141,27 @@ def _add_tables(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--uname", action="store_true", help="the kernel that was traced")
     group.add_argument("-E", "--events", dest="event_list", action="store_true", help="the events that are described")
     group.add_argument("-P", dest="printk", action="store_true", help="the strings of trace_printk")
+    group.add_argument("--check-events", action="store_true",
+                       help="the events whose print format cannot be understood; exit status 1 if there are any")
     group.add_argument("--first-event", action="store_true", help="time of each CPU's first event")
     group.add_argument("--last-event", action="store_true", help="time of each CPU's last event")
 
 
 def run(options: argparse.Namespace) -> int:
-    with opened(options.file if len(options.file) > 1 else options.file[0]) as (trace, said):
+    options.file = [*options.inputs, *options.file]
+    if not options.file:
+        raise UsageError("a file is needed: a trace.dat, or a tracefs-shaped directory")
+    with opened(options.file if len(options.file) > 1 else options.file[0], quiet=options.quiet) as (trace, said):
+        if options.check_events:
+            from .events import refused
+
+            failed = list(refused(trace, trace.values()))
+            print_lines(f"{row['system']}:{row['name']}: {row['reason']}" for row in failed)
+            return int(bool(failed or said))
+        if options.test_filters:
+            narrowed(trace, options)
+            print_lines(text for text, _ in options.filters)
+            return int(bool(said))
         write_all(report(trace, options))
         return int(bool(said))
 
@@ -163,7 +193,7 @@ def write_kernel_text(trace: Trace) -> None:
 
 def report(trace: Trace, options: argparse.Namespace) -> Iterator[bytes]:
     """The text that was asked for."""
-    trace = narrowed(trace, options)
+    trace = narrowed(without_date(trace) if options.nodate else trace, options)
     if options.style == "kernel":
         from ..report.kernelreport import KernelRequest
 
@@ -192,7 +222,28 @@ def instead_of_events(trace: Trace, options: argparse.Namespace, request: TraceC
     return extras.first_and_last_text(trace, request, options.file[0], first=options.first_event, last=options.last_event)
 
 
+def without_date(trace: Trace) -> Trace:
+    """The trace without what its DATE options add to time stamps."""
+    def change(file: Recording) -> Recording:
+        date = sum(option_values(file.container, "DATE")) * 1000  # microseconds
+        return file.corrected(lambda own: replace(own, offset=own.offset - date))
+
+    return Trace(together([change(file) for file in trace.recording.files]), trace.selection, errors=trace.errors)
+
+
+def check_names(trace: Trace, options: argparse.Namespace) -> None:
+    """-r and -O name what there is."""
+    events = sorted({event for _, event in trace.recording.format_index})
+    for name in options.raw_events:
+        if name not in events:
+            raise UsageError(near_names("event", name, events))
+    for word in options.options:
+        if word.partition("=")[0] not in PLUGIN_OPTIONS:
+            raise UsageError(near_names("option of a plugin", word, PLUGIN_OPTIONS))
+
+
 def trace_cmd_request(trace: Trace, options: argparse.Namespace) -> TraceCmdRequest:
+    check_names(trace, options)
     plugin = set(options.options)
     layout = tracecmd.Options(
         latency=options.latency,
@@ -220,9 +271,9 @@ def narrowed(trace: Trace, options: argparse.Namespace) -> Trace:
     """A view of the CPUs and tasks that were asked for. As with trace-cmd, --cpu leaves only the top buffer."""
     if options.cpu:
         first = trace.buffers[0] if trace.buffers else None
-        trace = trace.window(cpus=number_list("--cpu", options.cpu), buffer=first)
+        trace = trace.window(cpus=chain.from_iterable(options.cpu), buffer=first)
     if options.pid:
-        trace = trace.window(pids=number_list("--pid", options.pid))
+        trace = trace.window(pids=chain.from_iterable(options.pid))
     return filtered(trace, options) if any(getattr(options, name) for name in CHOOSING) else trace
 
 
@@ -249,18 +300,3 @@ def chosen_filters(options: argparse.Namespace) -> list[Filter]:
     if options.no_softirqs:
         chosen.append(parse(f"!(common_flags & {SOFTIRQ})"))
     return chosen
-
-
-def number_list(name: str, texts: list[str]) -> list[int]:
-    """0,2-5"""
-    numbers: list[int] = []
-    text = ",".join(texts)
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        if not first.isdigit() or (last and not last.isdigit()):
-            raise UsageError(f"{name}: {text!r} is not a list of numbers such as 0,2-5")
-        low, high = int(first), int(last or first)
-        if not low <= high < low + (1 << 16):
-            raise UsageError(f"{name}: {part!r} is not a range")
-        numbers += range(low, high + 1)
-    return numbers

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from ..checkup import NO_BUFFERS
 from ..percpu import CpuCounts, cpu_counts
-from .common import as_json, opened, say_damage
+from .common import as_json, opened, print_lines, say, say_damage
 from .progress import Progress, page_count
 
 NAME = "stat"
@@ -28,6 +29,8 @@ def run(options: argparse.Namespace) -> int:
             print(as_json([row.to_dict() for row in rows]))
         else:
             show(rows)
+        if not rows and trace.text is None:
+            say(said, f"{options.file}: {NO_BUFFERS}")
         say_damage(trace, said)
         return int(bool(said))
 
@@ -35,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
 def show(rows: Sequence[CpuCounts]) -> None:
     for name in dict.fromkeys(row.buffer for row in rows):
         if name:
-            print(f"\nbuffer {name}:")
+            print_lines([f"\nbuffer {name}:"])
         print("".join(f"{column:>12}" for column in COLUMNS))
         for row in rows:
             if row.buffer == name:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ..durations import seconds_text
 from ..table import Encoded, Table
+from ..texts import printable
 from ..trace import Trace
 from .common import as_json
 
@@ -77,14 +77,6 @@ def is_missing(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
-def printable(text: str) -> str:
-    """What a terminal can show in one line: names may hold any byte."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else "".join(f"\\x{b:02x}" for b in c.encode("utf-8", "surrogateescape"))
-                   for c in text)
-
-
 def table_lines(table: Table, columns: Mapping[str, Column] | None = None, *, most: int | None = None) -> Iterator[str]:
     """Headings and rows, aligned: text to the left, numbers to the right.
 
@@ -116,11 +108,6 @@ def rows(table: Table) -> list[dict[str, Any]]:
     """One dictionary a row, for JSON."""
     values = {name: table[name].tolist() for name in table}
     return [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
-
-
-def print_lines(lines: Iterable[str]) -> None:
-    for line in lines:
-        sys.stdout.write(line + "\n")
 
 
 def print_json(tables: Mapping[str, Any]) -> None:

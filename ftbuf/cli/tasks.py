@@ -17,7 +17,7 @@ from ..analysis.tasks import task_states
 from ..table import Table
 from ..trace import Trace
 from . import UsageError
-from .common import at_least, opened, usage_errors
+from .common import at_least, opened, print_lines, usage_errors
 from .plotfile import add_plot_argument, check_plot, save_plot
 from .progress import Progress
 from .rtlatext import histogram_lines, osnoise_lines, timerlat_lines
@@ -29,7 +29,6 @@ from .tables import (
     one_decimal,
     percent,
     print_json,
-    print_lines,
     seconds,
     table_lines,
 )

@@ -9,6 +9,8 @@ from ..trace import Trace
 from . import UsageError
 
 NS = 1_000_000_000
+CPUS, PIDS = 1 << 16, 1 << 31  # what their numbers are below
+MOST_IN_RANGE = 1 << 16
 
 
 def add_time_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,10 +72,23 @@ def exact_ns(text: str) -> int:
 
 def cpu_list(text: str) -> list[int]:
     """"0,2-3" -> [0, 2, 3]."""
-    cpus: list[int] = []
+    return number_list(text, "CPUs", CPUS)
+
+
+def pid_list(text: str) -> list[int]:
+    return number_list(text, "pids", PIDS)
+
+
+def number_list(text: str, what: str, limit: int) -> list[int]:
+    numbers: list[int] = []
     for part in text.split(","):
         first, dash, last = part.partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()) or int(last or first) >= 1 << 16:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a list of CPUs: 0,2-3")
-        cpus += range(int(first), int(last or first) + 1)
-    return cpus
+        if not first.isdigit() or (dash and not last.isdigit()):
+            raise argparse.ArgumentTypeError(f"{text!r} is not a list of {what}: 0,2-3")
+        low, high = int(first), int(last or first)
+        if max(low, high) >= limit:
+            raise argparse.ArgumentTypeError(f"{part!r}: {what} have numbers below {limit}")
+        if not low <= high < low + MOST_IN_RANGE:
+            raise argparse.ArgumentTypeError(f"{part!r} is not a range of 1 to {MOST_IN_RANGE} {what}")
+        numbers += range(low, high + 1)
+    return numbers

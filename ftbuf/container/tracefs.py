@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +15,7 @@ from ..source import MemorySource, Source, open_source
 from .byteorder import PAGES_JUDGED, guess_byte_order
 from .formattext import format_head
 from .mmapimage import MmapImage, MmapStream
-from .model import Buffer, Container, Stream
+from .model import METADATA, Buffer, Container, Problem, Stream
 from .options import MAX_CPUS, decode_text, selected_clock
 from .pages import page_layout, with_subbuf_size
 from .streams import PlainStream
@@ -45,7 +46,7 @@ class TracefsDirectory(Container):
         self.root = root
         self.path = str(root)
         self.options = ()
-        self.problems = ()
+        self.problems: list[Problem] = []
         self._sources: list[Source] = []
         if not (root / "events").is_dir() and not (root / "per_cpu").is_dir():
             raise FormatError(f"{root}: not a recording: the directory has neither events/ nor per_cpu/")
@@ -79,7 +80,7 @@ class TracefsDirectory(Container):
             text = _read(folder / "stats")
             if text is not None:
                 stats[cpu] = text
-            source = self._pages(folder / _PAGE_FILES[which])
+            source = self._pages(folder / _PAGE_FILES[which], cpu, name)
             if source is not None:
                 streams.append(PlainStream(source, cpu, 0, source.size, layout.subbuf_size,
                                            data_offset=layout.data_offset, buffer=name))
@@ -99,17 +100,21 @@ class TracefsDirectory(Container):
             if cpu in known:
                 continue
             meta = _read(self.root / name)
-            source = self._pages(self.root / f"cpu{cpu}.mmap_subbufs")
+            source = self._pages(self.root / f"cpu{cpu}.mmap_subbufs", cpu)
             if meta is None or source is None:
                 continue
             image = MmapImage(meta, source.borrow(0, source.size), long_size=long_size)
             found.append(MmapStream(image, cpu))
         return found
 
-    def _pages(self, path: Path) -> Source | None:
+    def _pages(self, path: Path, cpu: int, buffer: str = "") -> Source | None:
         """Pages of one CPU; None where there is none. The files of a real tracefs show size 0: they are read live."""
         try:
-            source = open_source(path) if path.stat().st_size else MemorySource(memoryview(b""), str(path))
+            found = path.stat()
+            if not stat.S_ISREG(found.st_mode):  # a pipe or a device, which need not have an end
+                self.problems.append(Problem(cpu, 0, METADATA, 0, buffer, f"{path}: not a regular file"))
+                return None
+            source = open_source(path) if found.st_size else MemorySource(memoryview(b""), str(path))
         except FileNotFoundError:
             return None
         self._sources.append(source)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..errors import UnsupportedError
+from ..merged import file_labels
 from ..opening import clock_change
 from ..recording import Recording
 from ..sections import LATENCY_TRACERS
@@ -51,7 +51,7 @@ def _kernel_lines(trace: Trace, options: Sequence[Options]) -> Iterator[bytes]:
     recording = trace.recording
     kernels = [Kernel(Trace(file, trace.selection, errors="skip"), own)
                for file, own in zip(recording.files, options, strict=True)]
-    labels = [encoded(os.path.basename(file.container.path)) for file in recording.files]
+    labels = file_names(recording)
     for label, own in zip(labels, kernels, strict=True):
         yield b"# file: %s\n" % label
         yield from own.heading()
@@ -103,9 +103,14 @@ def on_clock(trace: Trace, request: TraceCmdRequest) -> tuple[Trace, tracecmd.Op
 
 def cpus_lines(recording: Recording) -> Iterator[bytes]:
     """How many CPUs each file's machine had."""
-    names = [encoded(os.path.basename(f.container.path)) for f in recording.files]
+    names = file_names(recording)
     for name, file in zip(names, recording.files, strict=True):
         yield name.rjust(max(map(len, names))) + b": cpus=%d\n" % cpu_count(file)
+
+
+def file_names(recording: Recording) -> list[bytes]:
+    """What lines and headings call the files."""
+    return [encoded(label) for label in file_labels([file.container.path for file in recording.files])]
 
 
 def per_file(recording: Recording, printers: Sequence[Print]) -> Print:
