@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from corpus_data import ROOT
 from recorder import DEFAULT, OTHERS, Recorder
-from test_rtla import timers
+from test_rtla import noisy, timers
 from test_tasks import KINDS, NOISE
 
 import ftbuf
@@ -160,7 +160,8 @@ def test_a_latency_tracer_s_report(tmp_path, recordings, capsys):
     with ftbuf.open(recordings["k612-irqsoff"].path) as trace:
         found = analysis.latency_report(trace)
     axes, places = drawn(plots.report(found, most=4), tmp_path)
-    assert legend(axes)[0].startswith("delay until the next step (the 4 longest of 5 steps: 100.0% of")
+    assert axes.figure.get_suptitle().endswith("\nthe 4 longest of 5 steps: 100.0% of the time")
+    assert "longest of" not in plots.report(found).get_suptitle()
     when = [bar.get_x() for bar in places.patches[4:]]
     assert when[:2] == [1.026, 3.75] and when == sorted(when) and places.get_xlim()[1] > 36_000
     assert len(bars(axes)) == 4 and axes.get_xlabel() == "time (us)" and "36071 us, rcu_preempt" in axes.figure.get_suptitle()
@@ -177,6 +178,19 @@ def test_noise(tmp_path):
         assert legend(axes) == ["CPU 0 irq (n=2, max 2 us)", "CPU 0 thread (n=2, max 300 us)", "CPU 3 irq (n=1, max 0.4 us)"]
         assert axes.get_xscale() == "log" and axes.get_xlim()[0] < 0.4 < 300 < axes.get_xlim()[1] < 400
         assert [steps.get_data().values.sum() for steps in axes.patches] == [2, 2, 1]
+
+
+def test_sources_of_noise(tmp_path):
+    made = Recorder(NOISE)
+    made.add_fields(1000, 0, "irq_noise", {"duration": 5_000, "vector": 3, "desc": "timer"})
+    made.add_fields(2000, 0, "thread_noise", {"duration": 7_000, "pid": 9, "comm": "cc"})
+    with made.open() as trace:
+        axes, = drawn(plots.noise(analysis.noise(trace)), tmp_path)
+        assert bars(axes) == ["thread cc (1)", "irq timer (1)"] and [bar.get_width() for bar in axes.patches] == [7, 5]
+    with noisy().open() as trace:
+        axes, = drawn(plots.noise(analysis.noise(trace)), tmp_path)
+        assert bars(axes) == ["CPU 1 (2)"] and legend(axes) == ["noise", "without"] and axes.get_xlabel() == "time (s)"
+        assert [text.get_text() for text in axes.texts] == ["1.8 s"]
 
 
 def test_noise_of_many_cpus(tmp_path):

@@ -13,7 +13,7 @@ from ..table import require
 DPI = 120
 WIDTH, HEIGHT, BAR, AROUND = 9.0, 5.0, 0.3, 1.6  # inches: of a picture; of a bar and of what is around bars
 MUCH = 20  # an axis of numbers that differ by more is logarithmic
-BEHIND = 0.15  # of an axis: room for what stands at the ends of bars
+BEHIND = 0.2  # of an axis: room for what stands at the ends of bars
 ZERO = 0.02  # of a logarithmic axis: the bar of zeros, for which such an axis has no place of its own
 UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1000, "us"), (1, "ns"))
 
@@ -26,8 +26,9 @@ def new_figure(height: float = HEIGHT, **grid: Any) -> tuple[Any, Any]:
     return figure, figure.subplots(**grid)
 
 
-def finish(figure: Any, axes: Any, title: str, *, legend: bool = True) -> None:
-    figure.suptitle(shortened(title, 100), fontsize="medium")
+def finish(figure: Any, axes: Any, *titles: str, legend: bool = True) -> None:
+    """With a line of title for each."""
+    figure.suptitle("\n".join(shortened(title, 100) for title in titles), fontsize="medium")
     for one in figure.axes:
         one.grid(visible=True, which="major", linewidth=0.4, alpha=0.6)
         one.set_axisbelow(True)

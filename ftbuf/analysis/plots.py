@@ -116,6 +116,8 @@ def mark_percentiles(axes: Any, total: Table, scale: int, unit: str, *, zero: fl
 def noise(found: Noise) -> Any:
     """How often each latency of timerlat, or sample of osnoise, was: a line for each CPU and context.
 
+    Where there are neither, what the noise came from, or how much of it CPUs had.
+
     Parameters
     ----------
     found : Noise
@@ -124,6 +126,8 @@ def noise(found: Noise) -> Any:
     -------
     matplotlib.figure.Figure
     """
+    if not found.timerlat.num_rows and not found.samples.num_rows:
+        return noise_sources(found.sources) if found.sources.num_rows else noise_of_cpus(found.osnoise)
     figure, axes = new_figure()
     is_timer = bool(found.timerlat.num_rows)
     tool, sums = ("timerlat", found.timerlat) if is_timer else ("osnoise", found.samples)
@@ -143,6 +147,18 @@ def noise(found: Noise) -> Any:
     axes.set(xlabel="timer latency (us)" if is_timer else "noise (us)", ylabel="count")
     finish(figure, axes, "Timer latency (timerlat)" if is_timer else "Samples of noise above the threshold (osnoise)")
     return figure
+
+
+def noise_sources(found: Table) -> Any:
+    columns = (found[name][:MOST].tolist() for name in ("kind", "id", "name", "count"))
+    labels = [f"{kind} {name or number} ({count})" for kind, number, name, count in zip(*columns, strict=True)]
+    return time_bars(labels, {"time": (PLAIN, found["time"][:MOST])}, "Sources of noise (how often)", in_ns=True)
+
+
+def noise_of_cpus(found: Table) -> Any:
+    labels = [f"CPU {cpu} ({periods})" for cpu, periods in zip(found["cpu"].tolist(), found["periods"].tolist(), strict=True)]
+    parts = {"noise": (LOST, 1000 * found["noise"]), "without": (RUN, 1000 * (found["runtime"] - found["noise"]))}
+    return time_bars(labels, parts, "Noise of CPUs (periods)", in_ns=True)
 
 
 def noise_names(found: Table, is_by_cpu: bool) -> list[str]:
@@ -388,13 +404,14 @@ def report(found: LatencyReport, *, most: int = MOST, in_ns: bool = True) -> Any
     labels = [f"{at / scale:.10g} {unit}: {text}" for at, text in zip(since[rows].tolist(), texts, strict=True)]
     figure, (axes, places) = new_figure(height_of(len(rows)), ncols=2, sharey=True, width_ratios=(3, 2))
     share = delay[rows].sum() / max(int(delay[inside].sum()), 1)
-    which = f"the {len(rows)} longest of {len(inside)} steps: {share:.1%} of the time" if len(rows) < len(inside) else "all steps"
-    draw_bars(axes, labels, {f"delay until the next step ({which})": (PLAIN, delay[rows] / scale)}, f"time ({unit})")
+    which = [f"the {len(rows)} longest of {len(inside)} steps: {share:.1%} of the time"] if len(rows) < len(inside) else []
+    draw_bars(axes, labels, {"delay until the next step": (PLAIN, delay[rows] / scale)}, f"time ({unit})")
     draw_places(places, since[rows] / scale, delay[rows] / scale, float((since + delay)[inside].max(initial=0)) / scale)
     for one in (axes, places):
         one.tick_params("x", labelsize="small")
     places.set_xlabel(f"when ({unit} since the start)")
-    finish(figure, axes, f"{found.tracer}: {found.latency_us} us, {found.comm}-{found.pid} on CPU {found.cpu}", legend=False)
+    finish(figure, axes, f"{found.tracer}: {found.latency_us} us, {found.comm}-{found.pid} on CPU {found.cpu}", *which,
+           legend=False)
     return figure
 
 
