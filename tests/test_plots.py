@@ -221,6 +221,8 @@ def test_zeros_stand_beside_the_least_latency(tmp_path):
     assert axes.get_xscale() == "linear" and steps.edges[0] == 0 and steps.values[0] == 1 and not axes.texts
     axes = of(0, 0)
     assert axes.get_xscale() == "linear" and axes.patches[0].get_data().values.tolist() == [2]
+    axes = of(5, (1 << 63) - 10_000_000)
+    assert axes.get_xlim()[1] > 9.2e15 and axes.patches[0].get_data().values.sum() == 2
     axes = of(10_000, 900_000)
     assert axes.get_xlim()[0] > 8
 

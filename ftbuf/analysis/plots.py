@@ -74,9 +74,9 @@ def latency(result: WakeupLatency | CriticalSections, *others: WakeupLatency | C
     for i, found in enumerate(results):
         parts = {names[i]: found.histogram} if together else parts_of(found)
         for j, (name, rows) in enumerate(parts.items()):
-            low, high, counts = summed(rows)
+            low, high, counts = summed(rows, scale)
             histograms.append(Histogram(
-                low / scale, (high + 1) / scale, 100 * counts / max(counts.sum(), 1) if together else counts,
+                low, high, 100 * counts / max(counts.sum(), 1) if together else counts,
                 {"color": f"C{(i + j) % 10}", "label": shortened(f"{name} (n={counts.sum()})")}, is_filled=len(parts) == 1))
     zero = draw_histograms(axes, histograms, unit)
     for i, found in enumerate(results):
@@ -94,13 +94,13 @@ def parts_of(found: WakeupLatency | CriticalSections) -> dict[str, Table]:
     return {f"CPU {cpu}": rows_of(found.histogram, found.histogram["cpu"] == cpu) for cpu in found.table["cpu"].tolist()}
 
 
-def summed(histogram: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Low and high ends and counts of buckets, over all rows."""
+def summed(histogram: Table, scale: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where buckets begin and end, and their counts, over all rows."""
     low, places = np.unique(histogram["low"], return_inverse=True)
     high, counts = np.zeros(len(low), np.int64), np.zeros(len(low), np.int64)
     high[places] = histogram["high"]
     np.add.at(counts, places, histogram["count"])
-    return low, high, counts
+    return low / scale, (high + 1.0) / scale, counts  # the greatest int64 is one, too
 
 
 def mark_percentiles(axes: Any, total: Table, scale: int, unit: str, *, zero: float, color: str) -> None:
@@ -138,11 +138,11 @@ def noise(found: Noise) -> Any:
     histograms = []
     for i, name in enumerate(dict.fromkeys(of_sums)):
         own = np.array([n == name for n in of_sums], bool)
-        low, high, counts = summed(rows_of(rows, np.array([n == name for n in of_rows], bool)))
+        low, high, counts = summed(rows_of(rows, np.array([n == name for n in of_rows], bool)), 1000)
         label = f"{name} (n={counts.sum()}, max {number_text(sums['max'][own].max() / 1000)} us)"
         color = f"C{sums['cpu'][own][0] % 10}" if is_by_cpu else f"C{i % 10}"
         style = STYLES[-1 - contexts.index(sums["context"][own][0]) % len(STYLES)]
-        histograms.append(Histogram(low / 1000, (high + 1) / 1000, counts, {"color": color, "linestyle": style, "label": label}))
+        histograms.append(Histogram(low, high, counts, {"color": color, "linestyle": style, "label": label}))
     draw_histograms(axes, histograms, "us")
     axes.set(xlabel="timer latency (us)" if is_timer else "noise (us)", ylabel="count")
     finish(figure, axes, "Timer latency (timerlat)" if is_timer else "Samples of noise above the threshold (osnoise)")
