@@ -60,7 +60,6 @@ def test_labels_are_as_long_as_they_must_be():
 
 
 @pytest.mark.parametrize(("arguments", "why"), [
-    (["report", "-r", "nope"], "no event named 'nope'"),
     (["report", "-O", "nosuch"], "no option of a plugin named 'nosuch'"),
     (["report", "--cpu", "0-4294967295"], "CPUs have numbers below 65536"),
     (["latency", "--cpu", "0,70000"], "CPUs have numbers below 65536"),
@@ -74,6 +73,12 @@ def test_wrong_values_are_wrong_usage(capfdbinary, tmp_path, monkeypatch, argume
     status, out, err = called(capfdbinary, *arguments, EXAMPLE)
     assert (status, out, os.listdir(tmp_path)) == (2, "", [])
     assert why in err
+
+
+def test_an_unknown_event_of_r_is_said(capfdbinary):
+    status, out, err = called(capfdbinary, "report", "-r", "sched_swich", EXAMPLE)
+    assert (status, out) == called(capfdbinary, "report", EXAMPLE)[:2]
+    assert "did you mean sched_switch" in err
 
 
 @pytest.mark.parametrize("command", ["report", "info", "tasks"])

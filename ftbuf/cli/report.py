@@ -18,7 +18,7 @@ from ..report.texts import report_pieces
 from ..table import near_names
 from ..trace import Trace
 from . import UsageError
-from .common import opened, print_lines, usage_errors
+from .common import opened, print_lines, say, usage_errors
 from .progress import Progress
 from .windows import cpu_list, pid_list
 
@@ -232,11 +232,11 @@ def without_date(trace: Trace) -> Trace:
 
 
 def check_names(trace: Trace, options: argparse.Namespace) -> None:
-    """-r and -O name what there is."""
+    """-O names what there is. So should -r; but as with trace-cmd, it may stand in a command for several recordings."""
     events = sorted({event for _, event in trace.recording.format_index})
     for name in options.raw_events:
         if name not in events:
-            raise UsageError(near_names("event", name, events))
+            say([], f"-r: {near_names('event', name, events)}", quiet=options.quiet)
     for word in options.options:
         if word.partition("=")[0] not in PLUGIN_OPTIONS:
             raise UsageError(near_names("option of a plugin", word, PLUGIN_OPTIONS))
