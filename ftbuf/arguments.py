@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -30,11 +31,15 @@ def check_type(name: str, value: Any, kinds: type | tuple[type, ...], what: str)
     return value
 
 
-def check_ints(name: str, values: Any) -> list[int]:
+def check_ints(name: str, values: Any, most: int = 1 << 22) -> list[int]:
+    """A list of at most so many numbers; no more of what was given is looked at."""
     try:
-        return [operator.index(v) for v in values]
+        listed = [operator.index(v) for v in islice(values, most + 1)]
     except TypeError:
         raise TypeError(f"{name} is a collection of ints") from None
+    if len(listed) > most:
+        raise ValueError(f"{name} has more than {most} numbers")
+    return listed
 
 
 def check_names(names: Any, what: str = "events") -> list[str]:

@@ -180,7 +180,7 @@ class Compiler:
     def find_field(self, name: str, *, located: bool = False) -> Field:
         found = self.scope.event.find(name, located=located)
         if found is None:
-            raise CompileError(f"the event has no field {name}")
+            raise CompileError(f"the event {self.scope.event.name or 'that is asked for'} has no field {name}")
         return found
 
     def _dotted(self, node: Node) -> str:

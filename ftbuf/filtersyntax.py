@@ -141,6 +141,10 @@ def parse_rule(text: str) -> Rule:
         raise TypeError(f"a filter is a str, not {type(text).__name__}")
     if len(text) > MAX_TEXT:
         raise FilterError(f"a filter of {len(text)} characters; at most {MAX_TEXT}", position=MAX_TEXT)
+    try:
+        text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:  # half of a pair, which stands for no bytes
+        raise filter_error("a lone surrogate is no character", text, error.start) from None
     colon = _colon(text)
     if _EVENTS_ALONE.fullmatch(text) and not text.rstrip().endswith(":"):
         return Rule(text, tuple(_events(text, len(text))), None)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+MAX_CPUS = 1 << 16  # a stream's CPU has 16 bits
+MAX_PIDS = 1 << 22  # K:include/linux/threads.h PID_MAX_LIMIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +33,10 @@ class Selection:
         narrower = Window(
             start=tighter(own.start, check_time("start", start), max),
             end=tighter(own.end, check_time("end", end), min),
-            pids=own.pids if pids is None else tuple(sorted(both(own.pids, check_ints("pids", pids)))),
+            pids=own.pids if pids is None else tuple(sorted(both(own.pids, check_ints("pids", pids, MAX_PIDS)))),
             where=own.where if where is None else where.also(own.where),  # type: ignore[arg-type]
         )
-        chosen = self.cpus if cpus is None else both(self.cpus, check_ints("cpus", cpus))
+        chosen = self.cpus if cpus is None else both(self.cpus, check_ints("cpus", cpus, MAX_CPUS))
         return Selection(narrower, chosen, self.buffers if buffers is None else both(self.buffers, buffers))
 
     def arguments(self) -> dict[str, Any]:

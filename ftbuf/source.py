@@ -291,6 +291,8 @@ def open_source(source: Any, *, storage_options: dict[str, Any] | None = None, m
         return _open_path(path, mmap, begins)
     if callable(getattr(source, "read", None)):
         return _open_file_object(source, begins)
+    if source is None or isinstance(source, (int, float)):
+        raise TypeError(f"a recording is a path, a URL, bytes or a binary file, not {type(source).__name__}")
     return MemorySource(borrow_buffer(source))
 
 

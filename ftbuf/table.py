@@ -218,6 +218,11 @@ class Table:
         return list(self._names)
 
     @property
+    def columns(self) -> list[str]:
+        """The same, as views call it."""
+        return self.column_names
+
+    @property
     def num_rows(self) -> int:
         """Length of every column."""
         return self._rows

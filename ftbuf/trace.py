@@ -519,6 +519,9 @@ class Trace(Metadata, TraceTexts, TraceExports, Mapping[str, "EventView"]):
         times = (find(self._open(), s, self._selection.window) for s in self._sources())
         return [t for t in times if t is not None]
 
+    def __reduce__(self) -> Any:
+        raise TypeError("a trace cannot be pickled: its partitions() can, and other processes open them")
+
     def __repr__(self) -> str:
         if self._recording.closed:
             return "<ftbuf.Trace: closed>"
@@ -573,6 +576,11 @@ class EventView(ViewTexts):
     def columns(self) -> list[str]:
         """Names of the columns of its table: header columns, then its own fields."""
         return self._trace._open().columns(self._pair)
+
+    @property
+    def column_names(self) -> list[str]:
+        """The same, as tables call it."""
+        return self.columns
 
     @property
     def derived(self) -> list[str]:

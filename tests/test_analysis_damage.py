@@ -41,3 +41,54 @@ def test_damage_is_survived(seed):
                 work(trace)
             except ftbuf.FtbufError as error:
                 assert str(error), name
+
+
+# ---- formats ----
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """The example, not compressed."""
+    path = tmp_path_factory.mktemp("plain") / "plain.dat"
+    ftbuf.convert(ROOT / "examples" / "sched.dat", path, version=6)
+    return path.read_bytes()
+
+
+def spoilt(data, *events):
+    """The format of some events cannot be understood."""
+    for event in events:
+        head = b"name: %s\nID:" % event.encode()
+        assert data.count(head) == 1
+        at = data.index(b"offset:", data.index(head))
+        data = data[:at] + b"\xffffset:" + data[at + 7:]
+    return data
+
+
+NEVER = ["hwlat", "osnoise", "timerlat", "funcgraph_exit", "func_repeats", "sched_wakeup_new"]
+
+
+@pytest.mark.parametrize("name", [name for name in EVERY if name != "noise"])  # of which these events are all
+def test_a_damaged_format_of_an_event_that_never_occurs_costs_nothing(plain, name):
+    def outcome(data, errors):
+        with ftbuf.open(data, errors=errors) as trace:
+            try:
+                return str(EVERY[name](trace))
+            except ftbuf.EventNotFoundError as error:
+                return str(error)
+
+    with ftbuf.open(plain) as trace:
+        never = [event for event in NEVER if event in trace and event not in trace.events]
+    assert len(never) > 3
+    assert outcome(spoilt(plain, *never), "skip") == outcome(plain, "skip")
+
+
+def test_a_needed_event_whose_format_is_damaged_is_named(plain):
+    with ftbuf.open(spoilt(plain, "sched_switch"), errors="skip") as trace, \
+            pytest.raises(ftbuf.FormatError, match="format of sched:sched_switch"):
+        analysis.task_states(trace)
+
+
+def test_noise_of_what_is_left(plain):
+    with ftbuf.open(spoilt(plain, "hwlat", "timerlat"), errors="warn") as trace, pytest.warns(ftbuf.DamageWarning) as said:
+        assert analysis.noise(trace).osnoise.num_rows == 0
+    assert len(said) == 2

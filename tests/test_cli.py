@@ -18,6 +18,7 @@ from ftbuf.cli.main import COMMANDS, main
 
 EXAMPLE = str(ROOT / "examples" / "sched.dat")
 ABI = ABIS["le64"]
+CALLS = str(ROOT / "examples" / "function.dat")
 FORMAT = make_format("probe", 42, ["int number"], print_fmt='"number=%d", REC->number')
 
 
@@ -40,6 +41,11 @@ def damaged(tmp_path_factory) -> str:
 def with_output(command: str, path: object) -> list[str]:
     """The command with its output file, where it writes one."""
     return [command, "-o", str(path)] if command in ("split", "convert") else [command]
+
+
+def example_of(command: str) -> str:
+    """A recording that has what the command shows."""
+    return CALLS if command == "profile" else EXAMPLE
 
 
 def run(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
@@ -192,6 +198,17 @@ def test_the_latency_of_no_latency_tracer(capfdbinary, json_too):
     assert "no latency tracer made this recording" in err
 
 
+@pytest.mark.parametrize("command", [
+    "tasks --what noise", "tasks --what frequency", "latency --of irq", "latency --end 1", "latency --cyclictest --cpu 9",
+    "profile", "profile --tree", "profile --folded", "profile --json", "profile --cpu 1", "loss --end 1", "tasks --end 1 --json",
+    f"latency --versus {CALLS}"])
+def test_nothing_to_analyse_is_1(capfdbinary, command):
+    """Whether the recording cannot hold what was asked for, or only does not."""
+    status, _, err = called(capfdbinary, *command.split(), EXAMPLE)
+    assert status == 1
+    assert len(err.splitlines()) == 1 and ("nothing of what was asked for" in err or "does not have" in err)
+
+
 # ---- damage ----
 
 
@@ -241,14 +258,15 @@ def test_head_gets_its_line():
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_full_disk_is_1(command):
     with open("/dev/full", "w") as full:
-        done = run(*with_output(command, "/dev/full"), EXAMPLE, capture_output=False, stdout=full, stderr=subprocess.PIPE)
+        done = run(*with_output(command, "/dev/full"), example_of(command), capture_output=False, stdout=full,
+                   stderr=subprocess.PIPE)
     assert done.returncode == 1
     assert done.stderr.splitlines() == [f"ftbuf {command}: [Errno 28] No space left on device"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_standard_output_at_all(command, tmp_path):
-    done = run(*with_output(command, tmp_path / "out"), EXAMPLE, preexec_fn=lambda: os.close(1), capture_output=False,
+    done = run(*with_output(command, tmp_path / "out"), example_of(command), preexec_fn=lambda: os.close(1), capture_output=False,
                stderr=subprocess.PIPE)
     assert (done.returncode, done.stderr) == (0, "")
 

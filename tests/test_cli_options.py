@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 
 import pytest
@@ -180,3 +181,42 @@ def test_no_control_characters_reach_the_terminal(capfdbinary, tmp_path):
         assert "\x1b" not in str(trace) + trace._repr_html_()
     _, _, err = called(capfdbinary, "info", str(path) + "x")
     assert "\x1b" not in err
+
+
+# ---- the same from Python ----
+
+
+def test_numbers_without_end_are_refused():
+    with ftbuf.open(EXAMPLE) as trace:
+        for wrong in ({"cpus": range(10**12)}, {"pids": range(10**12)}):
+            with pytest.raises(ValueError, match="has more than"):
+                trace.window(**wrong)
+        assert trace.window(cpus=range(1 << 16)).cpus == trace.cpus
+
+
+def test_a_trace_says_why_it_is_not_pickled():
+    with ftbuf.open(EXAMPLE) as trace:
+        for thing in (trace, trace["sched_switch"]):
+            with pytest.raises(TypeError, match=r"partitions\(\)"):
+                pickle.dumps(thing)
+
+
+@pytest.mark.parametrize("wrong", [5, None, 1.5, [None]])
+def test_what_is_no_recording_at_all(wrong):
+    with pytest.raises(TypeError, match="a recording is a path"):
+        ftbuf.open(wrong)
+
+
+@pytest.mark.parametrize(("where", "position"), [
+    ('prev_comm == "\ud800"', 14), ('sched_switch: prev_comm ~ "a\udbff*"', 28), ("\ud800 == 1", 0), ("\ud800: a", 0)])
+def test_a_lone_surrogate_in_a_filter(where, position):
+    with ftbuf.open(EXAMPLE) as trace, pytest.raises(ftbuf.FilterError) as found:
+        trace.window(where=where)
+    assert found.value.position == position
+
+
+def test_columns_have_the_same_name_everywhere():
+    with ftbuf.open(EXAMPLE) as trace:
+        view = trace["sched_switch"]
+        table = view.table()
+        assert view.columns == view.column_names == table.columns == table.column_names

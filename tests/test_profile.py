@@ -497,8 +497,10 @@ def test_a_tree_of_hits_has_no_times_and_without_records_it_is_said(capsys):
     assert main(["profile", "--tree", str(ROOT / "examples" / "function.dat")]) == 0
     assert capsys.readouterr().out.splitlines()[0].split() == ["Hit", "Function"]
     for options in ([], ["--tree"]):
-        assert main(["profile", *options, str(ROOT / "examples" / "sched.dat")]) == 0
-        assert capsys.readouterr().out.startswith("none: no records of the function graph")
+        assert main(["profile", *options, str(ROOT / "examples" / "sched.dat")]) == 1
+        out, err = capsys.readouterr()
+        assert out.startswith("none: no records of the function graph")
+        assert err.endswith("nothing of what was asked for is recorded\n")
 
 
 @pytest.mark.parametrize("options", [[], ["--tree"]])

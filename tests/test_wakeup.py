@@ -328,7 +328,7 @@ def test_what_it_cannot_do(capsys, recordings):
 
 def test_nothing_to_tell(capsys):
     status, out = called(capsys, EXAMPLE, "--end", "1")
-    assert (status, out.splitlines()[1:]) == (0, ["none: no switch to a task follows a record of sched:sched_waking"])
+    assert (status, out.splitlines()[1:]) == (1, ["none: no switch to a task follows a record of sched:sched_waking"])
 
 
 # ---- the core ----

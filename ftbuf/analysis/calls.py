@@ -15,7 +15,7 @@ from ..trace import Trace
 from .sched import SWITCH, one_buffer
 from .steps import gap_rows
 from .tables import integers
-from .wanted import check_trace
+from .wanted import check_trace, has
 
 ENTRIES = ("ftrace:funcgraph_entry", "ftrace:fgraph_retaddr_entry")
 EXIT = "ftrace:funcgraph_exit"
@@ -89,7 +89,7 @@ class CallRun:
         """Columns of each event, and the losses of the step."""
         trace = self.trace
         wanted = (*ENTRIES, EXIT, FUNCTION, REPEATS, *([SWITCH] if self.without_sleep else []))
-        key_of = {name: trace[name].key for name in wanted if name in trace}
+        key_of = {name: trace[name].key for name in wanted if has(trace, name)}
         columns = {key: COLUMNS[name] for name, key in key_of.items()}
         for step, lost in trace.steps(list(columns), columns, step_size=STEP) if columns else ():
             yield {name: arrays(step[key]) for name, key in key_of.items()}, gap_rows(lost)

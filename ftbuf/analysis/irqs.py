@@ -19,7 +19,7 @@ from .intervals import NO_EDGES, Edges, Intervals, Lane, edges
 from .sched import one_buffer
 from .stats import PERCENTILES, Keys
 from .tables import integers, rows_of, stacked, table
-from .wanted import check_percentiles, check_trace
+from .wanted import check_percentiles, check_trace, has
 
 STEP = "4 MB"
 ENTRY, EXIT = "_entry", "_exit"
@@ -49,7 +49,7 @@ def handler_pairs(trace: Trace) -> list[Pair]:
         view = trace[key]
         name = view.name.removesuffix(ENTRY)
         end = f"{view.system}:{name}{EXIT}"
-        if view.name.endswith(ENTRY) and view.system in ("irq", "irq_vectors", "ipi") and end in trace:
+        if view.name.endswith(ENTRY) and view.system in ("irq", "irq_vectors", "ipi") and has(trace, key) and has(trace, end):
             number = "vector" if view.system == "irq_vectors" else NUMBERS.get(name, "")
             found.append(Pair(KINDS.get(name, name), view, trace[end], number if number in view.columns else ""))
     return found

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from ..errors import BufferWarning, EventNotFoundError
 from ..formats import EventFormat
 from ..trace import Trace
+from .wanted import has
 
 SWITCH, WAKING, WAKEUP, WAKEUP_NEW = "sched:sched_switch", "sched:sched_waking", "sched:sched_wakeup", "sched:sched_wakeup_new"
 _STATE = re.compile(r'\{\s*(0x[0-9a-fA-F]+|\d+)[uUlL]*\s*,\s*"(\w+)"\s*\}')
@@ -55,12 +56,15 @@ def one_buffer(trace: Trace, events: Sequence[str]) -> Trace:
 
 def occurs(trace: Trace, *events: str) -> bool:
     """Whether a trace has records of any of the events: found out by looking for the first."""
-    known = [name for name in events if name in trace]
+    known = [name for name in events if has(trace, name)]
     steps = trace.iterate(known, ["common_ts"], step_size=FIRST_LOOK) if known else ()
     return any(len(rows) for step in steps for rows in step.values())
 
 
 def require_events(trace: Trace, events: Sequence[str], what: str) -> None:
-    """Raise where the recording cannot hold any of the events."""
-    if not any(name in trace for name in events):
+    """Raise where the recording cannot hold any of the events, or their formats are damaged."""
+    if not any(has(trace, name) for name in events):
+        for name in events:
+            if name in trace:
+                _ = trace[name].format  # which cannot be read, and says why
         raise EventNotFoundError(f"{what} needs the event {' or '.join(events)}, which the recording does not have")

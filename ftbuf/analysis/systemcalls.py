@@ -19,7 +19,7 @@ from .sched import FIRST_LOOK, occurs, one_buffer
 from .stats import PERCENTILES, Keys
 from .steps import STEP, TaskNames, merged
 from .tables import integers, rows_of, table
-from .wanted import check_percentiles, check_trace
+from .wanted import check_percentiles, check_trace, has
 
 ENTER, EXIT = "raw_syscalls:sys_enter", "raw_syscalls:sys_exit"
 OF_EACH, ENTER_NAME, EXIT_NAME = "syscalls", "sys_enter_", "sys_exit_"
@@ -63,7 +63,7 @@ def syscalls(trace: Trace, *, by: str = "call", percentiles: Sequence[float] = P
     if by not in BY:
         raise ValueError(f"by is one of {', '.join(map(repr, BY))}, not {by!r}")
     known = named_calls(trace, trace)
-    if ENTER not in trace and not known:
+    if not has(trace, ENTER) and not known:
         raise EventNotFoundError(f"system calls need {ENTER} and {EXIT}, or {OF_EACH}:*, which the recording does not have")
     is_raw = occurs(trace, ENTER, EXIT)
     trace = one_buffer(trace, [ENTER, EXIT] if is_raw else list(known))
@@ -76,14 +76,14 @@ def syscalls(trace: Trace, *, by: str = "call", percentiles: Sequence[float] = P
 
 def named_calls(trace: Trace, events: Iterable[str]) -> dict[str, str]:
     """Those of the events that are of single calls -> name of the call."""
-    views = [view for view in map(trace.__getitem__, events) if view.system == OF_EACH]
+    views = [view for view in map(trace.__getitem__, events) if view.system == OF_EACH and has(trace, view.key)]
     return {f"{view.system}:{view.name}": view.name.removeprefix(start)
             for view in views for start in (ENTER_NAME, EXIT_NAME) if view.name.startswith(start)}
 
 
 def are_named(trace: Trace) -> bool:
     """Whether events of single calls were recorded beside those of all calls: by a look at the first ones."""
-    if ENTER not in trace:
+    if not has(trace, ENTER):
         return False
     looks = [int(t["common_ts"][-1]) for t in islice(trace[ENTER].iterate(["common_ts"], step_size=FIRST_LOOK), 2)]
     return bool(named_calls(trace, trace.window(end=looks[1] if len(looks) > 1 else None).events))
@@ -129,7 +129,7 @@ class SyscallMachine:
     def read(self, entries: Sequence[str], exits: Sequence[str]) -> None:
         trace = self.trace
         number = "id" if ENTER in entries else NUMBER
-        keys = [[trace[e].key for e in events if e in trace] for events in (entries, exits)]
+        keys = [[trace[e].key for e in events if has(trace, e)] for events in (entries, exits)]
         wanted = ORDER, "common_ts", "common_pid", number, "ret"
         columns = {key: [c for c in wanted if c == ORDER or c in trace[key].columns] for key in (*keys[0], *keys[1])}
         for step, lost in trace.steps(list(columns), columns, step_size=STEP):

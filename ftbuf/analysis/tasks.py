@@ -12,7 +12,7 @@ from ..trace import Trace
 from .sched import SWITCH, WAKEUP, WAKEUP_NEW, WAKING, occurs, one_buffer, require_events
 from .schedtimes import RUN, STATES, SchedTimes
 from .tables import rows_of, table
-from .wanted import check_trace
+from .wanted import check_trace, has
 
 
 def task_states(trace: Trace) -> Table:
@@ -53,7 +53,7 @@ def task_states(trace: Trace) -> Table:
     check_trace(trace)
     require_events(trace, [SWITCH], "times of tasks")
     trace = one_buffer(trace, [SWITCH])
-    wakeups = [name for name in (WAKING if occurs(trace, WAKING) else WAKEUP, WAKEUP_NEW) if name in trace]
+    wakeups = [name for name in (WAKING if occurs(trace, WAKING) else WAKEUP, WAKEUP_NEW) if has(trace, name)]
     run = SchedTimes(trace, wakeups, of_tasks=True)
     tasks, _ = run.add_up()
     times, pids = tasks["times"], tasks["pid"].astype(np.int64)

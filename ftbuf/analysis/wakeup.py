@@ -17,7 +17,7 @@ from .sched import SWITCH, WAKEUP, WAKEUP_NEW, WAKING, occurs, one_buffer, requi
 from .stats import PERCENTILES, Keys, Samples, among_longest
 from .tables import histogram_table, integers, rows_of, stacked, table, total_table
 from .wakeupmatch import Matcher
-from .wanted import check_count, check_fineness, check_percentiles, check_trace
+from .wanted import check_count, check_fineness, check_percentiles, check_trace, has
 
 WORST = 20
 # What a row of the table is -> its first column, and the field of WAIT that it is found by.
@@ -135,7 +135,7 @@ def wakeup_latency(trace: Trace, *, by: str = "task", event: str | None = None, 
 def chosen_events(trace: Trace, event: str | None) -> list[str]:
     """The event that wakeups are taken from, and that of new tasks."""
     first = event if event is not None else next((name for name in (WAKING, WAKEUP) if occurs(trace, name)), WAKING)
-    return [name for name in dict.fromkeys([first, WAKEUP_NEW]) if name in trace]
+    return [name for name in dict.fromkeys([first, WAKEUP_NEW]) if has(trace, name)]
 
 
 WORST_COLUMNS = ("latency", "woken_at", "ran_at", "pid", "comm", "prio", "cpu", "waker_pid", "waker_cpu", "from_cpu")

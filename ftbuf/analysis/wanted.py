@@ -9,12 +9,20 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..arguments import check_type
+from ..survey import readable_pairs
 from ..trace import Trace
 from .stats import FINENESS
 
 
 def check_trace(trace: Any) -> None:
     check_type("trace", trace, Trace, "a Trace, as ftbuf.open(path) gives it")
+
+
+def has(trace: Trace, name: str) -> bool:
+    """Whether a recording can hold an event. One whose format is damaged counts as not there, unless damage raises."""
+    recording = trace.recording
+    pair = recording.pair(name)
+    return pair is not None and (trace.errors == "raise" or bool(readable_pairs(recording, [pair])))
 
 
 def check_percentiles(percentiles: Iterable[float]) -> list[float]:

@@ -82,6 +82,12 @@ def say_damage(trace: Trace, said: list[str]) -> None:
         say(said, f"{damaged} damaged places: see ftbuf check")
 
 
+def say_nothing(said: list[str], path: str, rows: int) -> None:
+    """For analyses: where the recording has nothing of what was asked for, say so, and exit with 1."""
+    if not rows:
+        say(said, f"{path}: nothing of what was asked for is recorded")
+
+
 def say(said: list[str], message: str, *, quiet: bool = False) -> None:
     if message not in said:
         said.append(message)

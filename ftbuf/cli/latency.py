@@ -19,7 +19,7 @@ from ..analysis import (
 from ..analysis.tables import beside, coarse_histogram, stacked, table
 from ..analysis.tracers import need_tracer
 from ..trace import Trace
-from .common import at_least, opened, print_lines, usage_errors
+from .common import at_least, opened, print_lines, say_nothing, usage_errors
 from .latencytext import TITLES, cyclictest_lines, histogram_lines, section_lines, shown, wakeup_lines
 from .plotfile import add_plot_argument, check_plot, save_plot
 from .progress import Progress
@@ -66,7 +66,7 @@ class Measured:
     of: str
     result: WakeupLatency | CriticalSections
     clock: Clock
-    damaged: bool
+    said: list[str]
 
 
 def run(options: argparse.Namespace) -> int:
@@ -83,12 +83,19 @@ def run(options: argparse.Namespace) -> int:
         found = measured(options.file, trace, of, options, said)
     if options.versus is None:
         show(found, options)
-        return int(found.damaged)
+        return end(found)
     with opened(options.versus) as (trace, said):
         other = measured(options.versus, trace, of, options, said)
     save_plot(options, lambda: draw(found, other))
     compare(found, other, options)
-    return int(found.damaged or other.damaged)
+    return end(found, other)
+
+
+def end(*all_of: Measured) -> int:
+    """The exit status."""
+    for found in all_of:
+        say_nothing(found.said, found.path, found.result.table.num_rows)
+    return int(any(found.said for found in all_of))
 
 
 def misused(options: argparse.Namespace, of: str) -> str:
@@ -106,7 +113,7 @@ def misused(options: argparse.Namespace, of: str) -> str:
 
 def measured(path: str, trace: Trace, of: str, options: argparse.Namespace, said: list[str]) -> Measured:
     with Progress(NAME):
-        return Measured(path, of, measure(trace, of, options), clock_of(trace), bool(said))
+        return Measured(path, of, measure(trace, of, options), clock_of(trace), said)
 
 
 def measure(trace: Trace, of: str, options: argparse.Namespace) -> WakeupLatency | CriticalSections:

@@ -12,7 +12,7 @@ from ..survey import encoded
 from ..table import Table
 from ..trace import Trace
 from . import UsageError
-from .common import at_least, opened, print_lines, say_damage, usage_errors
+from .common import at_least, opened, print_lines, say_damage, say_nothing, usage_errors
 from .plotfile import add_plot_argument, check_plot, save_plot
 from .progress import Progress
 from .tables import Column, clock_of, one_decimal, percent, print_json, table_lines
@@ -57,6 +57,7 @@ def run(options: argparse.Namespace) -> int:
             if over_time is not None:
                 print_lines(["", *table_lines(over_time, rate_columns(over_time, time))])
         say_damage(trace, said)
+        say_nothing(said, options.file, int(found.total["events"][0]))
         return int(bool(said))
 
 

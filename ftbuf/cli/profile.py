@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..analysis.calltree import call_tree, folded
@@ -13,7 +13,7 @@ from ..durations import duration_text
 from ..table import Table
 from ..texts import printable
 from ..trace import Trace
-from .common import opened, print_lines, say_damage
+from .common import opened, print_lines, say_damage, say_nothing
 from .plotfile import add_plot_argument, check_plot, save_plot
 from .progress import Progress
 from .tables import print_json
@@ -48,25 +48,30 @@ def run(options: argparse.Namespace) -> int:
         start, end = times(options, whole)
         trace = whole.window(start, end, pids=options.pid, buffer=buffers(options, whole))
         with Progress(NAME):
-            show = printed(options, trace)
+            show, rows = printed(options, trace)
         show()
         save_plot(options, lambda: draw(options, trace))
         say_damage(trace, said)
+        say_nothing(said, options.file, rows)
         return int(bool(said))
 
 
-def printed(options: argparse.Namespace, trace: Trace) -> Callable[[], None]:
-    """What is to be printed, computed."""
+def printed(options: argparse.Namespace, trace: Trace) -> tuple[Callable[[], None], int]:
+    """What is to be printed, computed, and how many rows it has."""
     if options.json:
         found = {"profile": profile(options, trace), "tree": call_tree(trace, sleep_time=options.sleep_time)}
-        return lambda: print_json(found)
+        return lambda: print_json(found), found["profile"].num_rows
     if options.folded:
         lines = list(map(printable, folded(trace, sleep_time=options.sleep_time)))
-    elif options.tree:
-        lines = list(tree_lines(call_tree(trace, sleep_time=options.sleep_time)))
-    else:
-        lines = list(stat_lines(options, trace))
-    return lambda: print_lines(lines)
+        return lambda: print_lines(lines), len(lines)
+    if options.tree:
+        tree = call_tree(trace, sleep_time=options.sleep_time)
+        lines = list(tree_lines(tree))
+        return lambda: print_lines(lines), tree.num_rows
+    wanted = cpus(options)
+    rows, timed = function_rows(trace, graph_time=options.graph_time, sleep_time=options.sleep_time, cpus=wanted)
+    lines = list(stat_lines(trace, rows, timed, wanted))
+    return lambda: print_lines(lines), len(rows)
 
 
 def draw(options: argparse.Namespace, trace: Trace) -> Any:
@@ -84,10 +89,8 @@ def profile(options: argparse.Namespace, trace: Trace) -> Table:
     return function_profile(trace, graph_time=options.graph_time, sleep_time=options.sleep_time, cpus=cpus(options))
 
 
-def stat_lines(options: argparse.Namespace, trace: Trace) -> Iterator[str]:
+def stat_lines(trace: Trace, found: Sequence[Any], timed: bool, wanted: list[int] | None) -> Iterator[str]:
     """The kernel's text of each CPU, under a heading unless it is of the one CPU asked for."""
-    wanted = cpus(options)
-    found, timed = function_rows(trace, graph_time=options.graph_time, sleep_time=options.sleep_time, cpus=wanted)
     if wanted is None and not found:
         yield NONE
         return

@@ -17,7 +17,7 @@ from ..analysis.tasks import task_states
 from ..table import Table
 from ..trace import Trace
 from . import UsageError
-from .common import at_least, opened, print_lines, usage_errors
+from .common import at_least, opened, print_lines, say_nothing, usage_errors
 from .plotfile import add_plot_argument, check_plot, save_plot
 from .progress import Progress
 from .rtlatext import histogram_lines, osnoise_lines, timerlat_lines
@@ -38,6 +38,7 @@ NAME = "tasks"
 HELP = "what tasks did with their time; --what: CPUs, interrupts, system calls, idle states, frequencies, noise"
 
 MOST = 40
+HISTOGRAMS = ("timerlat", "samples")  # tables of noise that --histogram draws
 NS_CLOCK = Clock("us", microseconds, seconds)
 Shown = Mapping[str, Column]
 
@@ -88,6 +89,8 @@ def run(options: argparse.Namespace) -> int:
             print_lines(what.text(tables, trace, options))
         else:
             print_lines(lines(tables, what, clock_of(trace), most(options)))
+        shown = [tables[name] for name in HISTOGRAMS] if options.histogram else tables.values()
+        say_nothing(said, options.file, sum(found.num_rows for found in shown))
         return int(bool(said))
 
 
