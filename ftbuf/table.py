@@ -207,7 +207,9 @@ class Table:
     is first asked for.
     """
 
-    def __init__(self, batches: Sequence[dict[str, ColumnData]], names: Sequence[str] | None = None) -> None:
+    def __init__(self, batches: Sequence[dict[str, ColumnData]], names: Sequence[str] | None = None, event: str = ""
+                 ) -> None:
+        self._event = event  # whose table it is, for messages
         self._names = list(names if names is not None else batches[0] if batches else [])
         self._parts = {name: [b[name] for b in batches] for name in self._names}
         self._rows = sum(len(next(iter(b.values()))) for b in batches if b)
@@ -239,7 +241,7 @@ class Table:
     def column(self, name: str) -> ColumnData:
         """How a column is stored: Plain (.values), Encoded (.codes, .strings) or Lists (.offsets, .values)."""
         if check_type("a column's name", name, str, "a str") not in self._parts:
-            raise ColumnNotFoundError(near_names("column", name, self._names))
+            raise ColumnNotFoundError(near_names(f"column of {self._event}" if self._event else "column", name, self._names))
         parts = self._parts[name]
         if len(parts) > 1:
             self._parts[name] = parts = [parts[0].joined(parts[1:])]  # one store: other threads see either list
@@ -254,7 +256,7 @@ class Table:
         if not isinstance(name, list):
             return self.column(name).to_numpy()
         names = check_names(name, "columns")
-        return Table([{n: self.column(n) for n in names}], names)
+        return Table([{n: self.column(n) for n in names}], names, self._event)
 
     def to_dict(self) -> dict[str, np.ndarray]:
         """Every column as a NumPy array."""

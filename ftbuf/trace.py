@@ -150,6 +150,10 @@ def steps_of(sources: list[Any], event: str, columns: list[str] | None, step_siz
                 yield from trace[event].iterate(columns, step_size=step_size)
 
 
+# What is not for users: it may change.
+FOR_LAYERS_ABOVE = frozenset({"filtered", "narrowed", "objects", "reader", "recording", "selection", "steps"})
+
+
 def finished(records: Iterable[Any], judge: Judge) -> Iterator[Any]:
     """The records, and at their end what the judge has to say."""
     yield from records
@@ -202,13 +206,13 @@ class Trace(Metadata, TraceTexts, TraceExports, Mapping[str, "EventView"]):
 
     @property
     def events(self) -> dict[str, int]:
-        """Events that occur in this view, with how often."""
+        """Events that occur in this view, with how often: also records that are too short for tables (see ``problems``)."""
         self._open()
         return dict(self._survey.counts)
 
     @property
     def unknown_events(self) -> int:
-        """How many records have an event id without a format."""
+        """How many records have an event id without a format: they are in ``records()`` and ``timeline()`` alone."""
         self._open()
         return self._survey.unknown
 
@@ -322,7 +326,8 @@ class Trace(Metadata, TraceTexts, TraceExports, Mapping[str, "EventView"]):
         Yields
         ------
         Event
-            Valid for as long as it is kept, also after the trace is closed.
+            Valid for as long as it is kept, also after the trace is closed. Those of records that are shorter than their
+            format, which tables leave out, are among them: fields beyond the record's end are None.
         """
         names = self._open().names.buffers
         view = self if where is None else self._narrowed(where=where, pairs=self._pairs(events))
@@ -393,7 +398,7 @@ class Trace(Metadata, TraceTexts, TraceExports, Mapping[str, "EventView"]):
         """The tables of some events, and which of the others occur."""
         wanted = [(pair, columns) for pair in dict.fromkeys(pairs)]
         decoded = self._decode(partial(events_request, self._open(), wanted, others), threads, order)
-        tables = {pair: Table([part[i] for part in decoded.batches], self._columns(pair, columns))
+        tables = {pair: Table([part[i] for part in decoded.batches], self._columns(pair, columns), pair[1])
                   for i, (pair, _) in enumerate(wanted)}
         counts = decoded.counts[len(decoded.counts) - len(others):]
         return tables, list(dict.fromkeys(other.pair for other, n in zip(others, counts, strict=True) if n))
@@ -457,7 +462,7 @@ class Trace(Metadata, TraceTexts, TraceExports, Mapping[str, "EventView"]):
         widest = max((row_bytes(recording, pair, own) for pair, own in wanted.items()), default=1)
         request = partial(events_request, recording, list(wanted.items()))
         rows = max(parse_size(step_size) // widest, 1)
-        return (({recording.key_of[pair]: Table([step[i]], self._columns(pair, own))
+        return (({recording.key_of[pair]: Table([step[i]], self._columns(pair, own), pair[1])
                   for i, (pair, own) in enumerate(wanted.items())}, losses_table(lost, sources, window, recording))
                 for step, lost in engine.steps(sources, window, request, self._errors, rows))
 
@@ -518,6 +523,9 @@ class Trace(Metadata, TraceTexts, TraceExports, Mapping[str, "EventView"]):
     def _edges(self, find: Callable[[Recording, Source, Window], int | None]) -> list[int]:
         times = (find(self._open(), s, self._selection.window) for s in self._sources())
         return [t for t in times if t is not None]
+
+    def __dir__(self) -> Iterable[str]:
+        return [name for name in super().__dir__() if name not in FOR_LAYERS_ABOVE]
 
     def __reduce__(self) -> Any:
         raise TypeError("a trace cannot be pickled: its partitions() can, and other processes open them")
@@ -621,7 +629,7 @@ class EventView(ViewTexts):
         columns = check_columns(columns)
         request = partial(events_request, self._trace._open(), [(self._pair, columns)])
         decoded = self._trace._decode(request, threads, order)
-        return Table([part[0] for part in decoded.batches], self._trace._columns(self._pair, columns))
+        return Table([part[0] for part in decoded.batches], self._trace._columns(self._pair, columns), self.name)
 
     def arrays(self, columns: Sequence[str] | None = None, *, threads: int | None = None, order: str = "time"
                ) -> dict[str, np.ndarray]:
@@ -657,7 +665,7 @@ class EventView(ViewTexts):
         rows = max(parse_size(step_size) // row_bytes(recording, self._pair, columns), 1)
         request = partial(events_request, recording, [(self._pair, columns)])
         steps = engine.iterate(trace._sources(), trace._selection.window, request, trace._errors, rows)
-        return (Table([step[0]], names) for step in steps)
+        return (Table([step[0]], names, self.name) for step in steps)
 
     def records(self) -> Iterator[Event]:
         """Its events as objects, in time order."""

@@ -88,6 +88,22 @@ def test_a_needed_event_whose_format_is_damaged_is_named(plain):
         analysis.task_states(trace)
 
 
+def test_a_field_that_is_missing_is_said_with_its_event(plain):
+    at = plain.index(b"field:long id;", plain.index(b"name: sys_enter\nID:"))
+    data = plain[:at + 11] + b"ix" + plain[at + 13:]
+    with ftbuf.open(data, errors="skip") as trace, pytest.raises(ftbuf.FtbufError, match="sys_enter"):
+        analysis.syscalls(trace)
+    data = plain.replace(b"field:pid_t next_pid", b"field:pid_t next_pit", 1)
+    with ftbuf.open(data, errors="skip") as trace, pytest.raises(ftbuf.ColumnNotFoundError, match="column of sched_switch"):
+        analysis.task_states(trace)
+
+
+def test_system_calls_whose_format_is_damaged(plain):
+    with ftbuf.open(spoilt(plain, "sys_enter"), errors="skip") as trace, \
+            pytest.raises(ftbuf.FormatError, match="format of raw_syscalls:sys_enter"):
+        analysis.syscalls(trace)
+
+
 def test_noise_of_what_is_left(plain):
     with ftbuf.open(spoilt(plain, "hwlat", "timerlat"), errors="warn") as trace, pytest.warns(ftbuf.DamageWarning) as said:
         assert analysis.noise(trace).osnoise.num_rows == 0

@@ -220,3 +220,9 @@ def test_columns_have_the_same_name_everywhere():
         view = trace["sched_switch"]
         table = view.table()
         assert view.columns == view.column_names == table.columns == table.column_names
+
+
+def test_what_a_trace_offers_is_for_users():
+    with ftbuf.open(EXAMPLE) as trace:
+        assert {"window", "events", "unknown_events", "tables", "iterate", "lines"} <= set(dir(trace))
+        assert not {"reader", "objects", "recording", "narrowed"} & set(dir(trace))

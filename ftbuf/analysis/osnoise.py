@@ -17,7 +17,7 @@ from .sched import one_buffer
 from .stats import PERCENTILES, Keys, Samples
 from .steps import Counters
 from .tables import histogram_table, integers, rows_of, stacked, table
-from .wanted import check_count, check_percentiles, check_trace, has
+from .wanted import check_count, check_percentiles, check_trace, has, require_readable
 
 OSNOISE, TIMERLAT, HWLAT = "ftrace:osnoise", "ftrace:timerlat", "ftrace:hwlat"
 COUNTS = ("hw", "nmi", "irq", "softirq", "thread")  # of interferences, in fields NAME_count
@@ -98,6 +98,7 @@ def noise(trace: Trace, *, percentiles: Sequence[float] = PERCENTILES, bucket_si
     buckets = check_buckets(bucket_size, entries)
     events = [name for name in (OSNOISE, TIMERLAT, HWLAT, *(f"osnoise:{s}" for s in SOURCES)) if has(trace, name)]
     if not events:
+        require_readable(trace, (OSNOISE, TIMERLAT, HWLAT))
         raise EventNotFoundError("noise is told by the records of osnoise, timerlat and hwlat, which the recording does "
                                  "not have")
     trace = one_buffer(trace, events)

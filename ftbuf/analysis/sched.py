@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ..errors import BufferWarning, EventNotFoundError
 from ..formats import EventFormat
 from ..trace import Trace
-from .wanted import has
+from .wanted import has, require_readable
 
 SWITCH, WAKING, WAKEUP, WAKEUP_NEW = "sched:sched_switch", "sched:sched_waking", "sched:sched_wakeup", "sched:sched_wakeup_new"
 _STATE = re.compile(r'\{\s*(0x[0-9a-fA-F]+|\d+)[uUlL]*\s*,\s*"(\w+)"\s*\}')
@@ -64,7 +64,5 @@ def occurs(trace: Trace, *events: str) -> bool:
 def require_events(trace: Trace, events: Sequence[str], what: str) -> None:
     """Raise where the recording cannot hold any of the events, or their formats are damaged."""
     if not any(has(trace, name) for name in events):
-        for name in events:
-            if name in trace:
-                _ = trace[name].format  # which cannot be read, and says why
+        require_readable(trace, events)
         raise EventNotFoundError(f"{what} needs the event {' or '.join(events)}, which the recording does not have")

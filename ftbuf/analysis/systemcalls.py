@@ -19,7 +19,7 @@ from .sched import FIRST_LOOK, occurs, one_buffer
 from .stats import PERCENTILES, Keys
 from .steps import STEP, TaskNames, merged
 from .tables import integers, rows_of, table
-from .wanted import check_percentiles, check_trace, has
+from .wanted import check_percentiles, check_trace, has, require_readable
 
 ENTER, EXIT = "raw_syscalls:sys_enter", "raw_syscalls:sys_exit"
 OF_EACH, ENTER_NAME, EXIT_NAME = "syscalls", "sys_enter_", "sys_exit_"
@@ -64,6 +64,7 @@ def syscalls(trace: Trace, *, by: str = "call", percentiles: Sequence[float] = P
         raise ValueError(f"by is one of {', '.join(map(repr, BY))}, not {by!r}")
     known = named_calls(trace, trace)
     if not has(trace, ENTER) and not known:
+        require_readable(trace, [ENTER])
         raise EventNotFoundError(f"system calls need {ENTER} and {EXIT}, or {OF_EACH}:*, which the recording does not have")
     is_raw = occurs(trace, ENTER, EXIT)
     trace = one_buffer(trace, [ENTER, EXIT] if is_raw else list(known))

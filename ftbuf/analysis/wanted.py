@@ -25,6 +25,13 @@ def has(trace: Trace, name: str) -> bool:
     return pair is not None and (trace.errors == "raise" or bool(readable_pairs(recording, [pair])))
 
 
+def require_readable(trace: Trace, names: Iterable[str]) -> None:
+    """Raise what is wrong where the recording has one of some events, but its format cannot be read."""
+    for name in names:
+        if name in trace:
+            _ = trace[name].format
+
+
 def check_percentiles(percentiles: Iterable[float]) -> list[float]:
     listed = list(check_type("percentiles", percentiles, Iterable, "a list of numbers"))
     for percent in listed:
