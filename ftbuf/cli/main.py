@@ -42,11 +42,13 @@ def prepare() -> None:
     collector that does not look through the tables being built."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.set_threshold(100_000, 50, 50)
-    signal.signal(signal.SIGTERM, terminate)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup, or in the background of a script
+            signal.signal(number, terminate)
 
 
 def terminate(number: int, _: object) -> None:
-    """Leave nothing half-written behind."""
+    """End, with nothing half-written left behind, and without a traceback, also while modules are brought in."""
     sys.exit(128 + number)
 
 
