@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
             if over_time is not None:
                 print_lines(["", *table_lines(over_time, rate_columns(over_time, time))])
         say_damage(trace, said)
-        say_nothing(said, options.file, int(found.total["events"][0]))
+        say_nothing(said, options.file, sum(int(found.total[name][0]) for name in ("events", "gaps")))
         return int(bool(said))
 
 
