@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import io
+import os
 import re
 import subprocess
 import sys
@@ -73,7 +74,9 @@ def test_public_names():
 def test_analyses_come_when_they_are_asked_for():
     code = ("import sys, ftbuf; assert 'ftbuf.analysis' not in sys.modules and 'analysis' in dir(ftbuf); "
             "print(ftbuf.analysis.noise.__name__, ftbuf.analysis.plots.rates.__name__)")
-    assert subprocess.check_output([sys.executable, "-c", code], text=True, cwd=ROOT).split() == ["noise", "rates"]
+    environment = os.environ | {"PYTHONPATH": str(Path(ftbuf.__file__).parent.parent)}
+    command = [sys.executable, "-c", code]
+    assert subprocess.check_output(command, text=True, cwd="/", env=environment).split() == ["noise", "rates"]
     with pytest.raises(AttributeError, match="analyses"):
         ftbuf.analyses  # noqa: B018
 

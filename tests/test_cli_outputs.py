@@ -79,7 +79,8 @@ sys.exit(main())
 def test_a_command_that_is_ended_leaves_nothing(tmp_path, number):
     environment = {**os.environ, "PYTHONPATH": str(Path(ftbuf.__file__).parent.parent)}
     command = [sys.executable, "-c", SLOW, "convert", EXAMPLE, "-o", str(tmp_path / "out.dat")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as child:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
+                          cwd="/") as child:
         assert child.stdout.readline() == b"writing\n"
         assert len(os.listdir(tmp_path)) == 1
         child.send_signal(number)
