@@ -398,7 +398,7 @@ static size_t out_bytes(const ftb_op *op)
 
 /* So many rows tell how many there will be: early, since growing a column costs more than a guess that is too high, but not before
  * the refs that wait in groups are few beside them. */
-#define GUESS_FROM (16 * FTB_GROUP)
+#define GUESS_FROM (16 * FTB_GROUP) /* for each place where refs wait: the streams, and where they were merged */
 
 /* Final size of a column, guessed from the last one or from how far its streams have been read; 0 while it is too early to tell. */
 static size_t expected_bytes(const rows *r, const ftb_op *op, size_t coming)
@@ -408,7 +408,7 @@ static size_t expected_bytes(const rows *r, const ftb_op *op, size_t coming)
         return op->usual;
     for (uint32_t i = 0; i < r->context->n_streams; i++)
         consumed += (double)r->context->streams[i].consumed + (double)r->context->streams[i].next_page;
-    if ((r->plan->rows < GUESS_FROM && consumed * 64 < total) || consumed > total)
+    if ((r->plan->rows < GUESS_FROM * ((uint64_t)r->context->n_streams + 1) && consumed * 64 < total) || consumed > total)
         return 0;
     double expected = ((double)op->column.size + (double)coming) * (total / consumed) * 1.08 + FTB_GROUP * (double)out_bytes(op);
     return expected < (double)SIZE_MAX / 4 ? (size_t)expected : 0;
