@@ -9,13 +9,14 @@
 
 #include <immintrin.h>
 
+FTB_WIDE_BEGIN
+
 #define LANES 8
-#define TARGET __attribute__((target("avx512f")))
 
 /* Header word and id (a u16 right after it) of a record in one 64-bit word. */
 #define ALIKE_MASK 0x0000ffff0000001fULL
 
-TARGET static inline __m512i headers(const uint8_t *p, size_t stride)
+static inline __m512i headers(const uint8_t *p, size_t stride)
 {
     uint64_t w[LANES];
     for (int i = 0; i < LANES; i++)
@@ -25,7 +26,7 @@ TARGET static inline __m512i headers(const uint8_t *p, size_t stride)
 }
 
 /* Sums of lanes 0 to i. */
-TARGET static inline __m512i prefix_sum(__m512i v)
+static inline __m512i prefix_sum(__m512i v)
 {
     const __m512i zero = _mm512_setzero_si512();
     v = _mm512_add_epi64(v, _mm512_alignr_epi64(v, zero, 7));
@@ -33,7 +34,7 @@ TARGET static inline __m512i prefix_sum(__m512i v)
     return _mm512_add_epi64(v, _mm512_alignr_epi64(v, zero, 4));
 }
 
-TARGET static void walk_alike(ftb_stream *s, const ftb_select *select, ftb_batch *out)
+static void walk_alike(ftb_stream *s, const ftb_select *select, ftb_batch *out)
 {
     uint64_t first = ftb_load64(s->cur, 0) & ALIKE_MASK;
     const uint32_t words = first & 31;
@@ -78,6 +79,8 @@ TARGET static void walk_alike(ftb_stream *s, const ftb_select *select, ftb_batch
         out->differ |= out->meta[out->n] ^ out->meta[0];
     out->n = n;
 }
+
+FTB_WIDE_END
 
 void ftb_walk_alike(ftb_stream *s, const ftb_select *select, ftb_batch *out)
 {

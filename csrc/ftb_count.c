@@ -8,7 +8,6 @@
 
 #define PAGES 4
 #define AHEAD 20480 /* bytes: the pages of the next turn, into the second cache */
-#define LINE 64u
 
 /* One page on its way. */
 typedef struct {
@@ -107,7 +106,7 @@ static int begin_alike(const ftb_stream *s)
 {
     const uint8_t *first = s->data + s->next_page + s->abi->data_offset;
     const uint32_t type = ftb_load32(first, 0) & 31, length = HEADER + 4 * type;
-    return length < LINE && type == (ftb_load32(first + length, 0) & 31) && type == (ftb_load32(first + s->abi->subbuf_size, 0) & 31);
+    return length < FTB_LINE && type == (ftb_load32(first + length, 0) & 31) && type == (ftb_load32(first + s->abi->subbuf_size, 0) & 31);
 }
 
 int ftb_may_count(const ftb_stream *s)

@@ -94,24 +94,25 @@ static void fill(uint16_t *out, uint32_t n, uint16_t value)
         out[i] = value;
 }
 
-static void gather_cpu(const rows *r, uint16_t *out)
+static uint16_t cpu_of(const ftb_stream *s)
 {
-    const ftb_stream *only = common_stream(r);
-    if (only != NULL)
-        fill(out, r->refs->n, (uint16_t)only->cpu);
-    else
-        for (uint32_t i = 0; i < r->refs->n; i++)
-            out[i] = (uint16_t)stream_of(r, i)->cpu;
+    return (uint16_t)s->cpu;
 }
 
-static void gather_buffer(const rows *r, uint16_t *out)
+static uint16_t buffer_of(const ftb_stream *s)
+{
+    return (uint16_t)s->buffer;
+}
+
+/* What the rows' streams are: inlined for each `of`. */
+FTB_ALWAYS_INLINE void gather_of_streams(const rows *r, uint16_t (*of)(const ftb_stream *), uint16_t *out)
 {
     const ftb_stream *only = common_stream(r);
     if (only != NULL)
-        fill(out, r->refs->n, (uint16_t)only->buffer);
+        fill(out, r->refs->n, of(only));
     else
         for (uint32_t i = 0; i < r->refs->n; i++)
-            out[i] = (uint16_t)stream_of(r, i)->buffer;
+            out[i] = of(stream_of(r, i));
 }
 
 static void gather_slot(const rows *r, uint16_t *out)
@@ -418,8 +419,8 @@ static size_t expected_bytes(const rows *r, const ftb_op *op, size_t coming)
 static int gather_values(rows *r, ftb_op *op, void *to)
 {
     switch (op->op) {
-    case FTB_OP_CPU: gather_cpu(r, to); return FTB_OK;
-    case FTB_OP_BUFFER: gather_buffer(r, to); return FTB_OK;
+    case FTB_OP_CPU: gather_of_streams(r, cpu_of, to); return FTB_OK;
+    case FTB_OP_BUFFER: gather_of_streams(r, buffer_of, to); return FTB_OK;
     case FTB_OP_SLOT: gather_slot(r, to); return FTB_OK;
     case FTB_OP_ORDER: return gather_order(r, to);
     case FTB_OP_COMM: return gather_comm(r, op, to);
@@ -474,7 +475,6 @@ static int gather_op(rows *r, ftb_op *op)
     return status;
 }
 
-#define LINE 64u
 #define BURST_FROM 8192u /* bytes of records: so much the walk asks of memory in one go without waiting */
 #define BURST_MOST 65536u
 
@@ -489,7 +489,7 @@ static size_t burst_of(const ftb_refs *refs)
 static void bring_nearer(const ftb_refs *refs, size_t burst, uint32_t part, uint32_t parts)
 {
     const uint8_t *from = refs->data[0] + FTB_AHEAD;
-    for (size_t at = burst * part / parts; at < burst * (part + 1) / parts; at += LINE)
+    for (size_t at = burst * part / parts; at < burst * (part + 1) / parts; at += FTB_LINE)
         __builtin_prefetch(from + at, 0, 1);
 }
 

@@ -16,6 +16,8 @@
 #define FTB_HOST_BIG 0
 #endif
 
+#define FTB_LINE 64u /* bytes of a cache line */
+
 /* Code for CPUs with AVX-512 is compiled beside the usual one, and chosen at run time. FTB_NARROW: leave it out, for tests. */
 #if defined(__x86_64__) && defined(__GNUC__) && defined(__SSE2__) && !defined(FTB_NARROW)
 #define FTB_HAS_WIDE 1

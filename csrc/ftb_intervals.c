@@ -16,18 +16,9 @@ static ftb_under_way *add(ftb_intervals *v, int32_t key, uint16_t lane)
     return place(v, (uint32_t)(v->under_way.size / sizeof fresh) - 1);
 }
 
-/* The numbers at a place of a table that grows, zeros where nothing was; NULL: no memory. */
-static uint32_t *cell(ftb_column *table, size_t at)
+static uint32_t *cell(ftb_column *numbers, size_t at)
 {
-    size_t need = (at + 1) * sizeof(uint32_t);
-    if (FTB_UNLIKELY(table->size < need)) {
-        size_t more = need - table->size;
-        if (ftb_column_reserve(table, more) != FTB_OK)
-            return NULL;
-        memset(table->data + table->size, 0, more);
-        table->size = need;
-    }
-    return (uint32_t *)(void *)table->data + at;
+    return ftb_column_at(numbers, at, sizeof(uint32_t));
 }
 
 #define MOST_PLACES (1u << 20) /* of CPUs that few machines have, and files may pretend to have */

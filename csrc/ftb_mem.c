@@ -199,6 +199,16 @@ int ftb_column_append(ftb_column *column, const void *bytes, size_t n)
     return FTB_OK;
 }
 
+int ftb_column_extend(ftb_column *column, size_t size)
+{
+    const size_t more = size - column->size;
+    if (ftb_column_reserve(column, more) != FTB_OK)
+        return FTB_NO_MEMORY;
+    memset(column->data + column->size, 0, more);
+    column->size = size;
+    return FTB_OK;
+}
+
 /* Give back what was reserved in vain; of a mapping only where that is much, since what is whole can be used again. */
 void ftb_column_trim(ftb_column *column)
 {

@@ -17,15 +17,7 @@ static ftb_task_times *find_task(ftb_sched *s, int32_t pid)
 
 static ftb_cpu_times *find_cpu(ftb_sched *s, uint16_t cpu)
 {
-    size_t need = ((size_t)cpu + 1) * sizeof(ftb_cpu_times);
-    if (FTB_UNLIKELY(s->cpus.size < need)) {
-        size_t more = need - s->cpus.size;
-        if (ftb_column_reserve(&s->cpus, more) != FTB_OK)
-            return NULL;
-        memset(s->cpus.data + s->cpus.size, 0, more);
-        s->cpus.size = need;
-    }
-    return (ftb_cpu_times *)(void *)s->cpus.data + cpu;
+    return ftb_column_at(&s->cpus, cpu, sizeof(ftb_cpu_times));
 }
 
 static void add_time(int64_t *sum, int64_t from, int64_t to)

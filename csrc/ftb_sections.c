@@ -5,15 +5,7 @@
 
 static ftb_off *state_of(ftb_sections *s, uint16_t cpu)
 {
-    size_t need = ((size_t)cpu + 1) * sizeof(ftb_off);
-    if (FTB_UNLIKELY(s->off.size < need)) {
-        size_t more = need - s->off.size;
-        if (ftb_column_reserve(&s->off, more) != FTB_OK)
-            return NULL;
-        memset(s->off.data + s->off.size, 0, more);
-        s->off.size = need;
-    }
-    return (ftb_off *)(void *)s->off.data + cpu;
+    return ftb_column_at(&s->off, cpu, sizeof(ftb_off));
 }
 
 static void switch_off(ftb_sections *s, ftb_off *state, const ftb_switch_edges *rows, size_t i)

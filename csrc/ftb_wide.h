@@ -12,8 +12,6 @@
 
 FTB_WIDE_BEGIN
 
-#define FTB_LINE 64u
-
 static inline int is_of_lines(const uint8_t *to, size_t bytes)
 {
     return ((uintptr_t)to | bytes) % FTB_LINE == 0;

@@ -193,8 +193,18 @@ int ftb_column_reserve(ftb_column *column, size_t extra);
 /* The same with a guess of the final size in bytes, so that a column is not moved as it grows; 0: no guess. */
 int ftb_column_reserve_for(ftb_column *column, size_t extra, size_t expected);
 int ftb_column_append(ftb_column *column, const void *bytes, size_t n);
+/* Make it so many bytes long, with zeros where it grows. */
+int ftb_column_extend(ftb_column *column, size_t size);
 void ftb_column_trim(ftb_column *column);
 void ftb_column_free(ftb_column *column);
+
+/* Item `at` of a column of items of so many bytes, which grows as they are asked for, by zeros; NULL: no memory. */
+static inline void *ftb_column_at(ftb_column *column, size_t at, size_t bytes)
+{
+    if (column->size < (at + 1) * bytes && ftb_column_extend(column, (at + 1) * bytes) != FTB_OK)
+        return NULL;
+    return column->data + at * bytes;
+}
 
 /* Which records are wanted. */
 struct ftb_program;

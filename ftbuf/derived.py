@@ -21,7 +21,7 @@ from . import _core
 from .clock import Correction
 from .formats import EventFormat, Field, Kind, Where
 from .names import Symbols
-from .plan import WHERE, ColumnPlan, array, field_op, header_op
+from .plan import WHERE, ColumnPlan, array, field_op, fields_by_name, header_op
 from .table import ColumnData, Encoded, Plain
 
 TEXT, LAST_TS = "text", "last_ts"
@@ -58,8 +58,7 @@ class Sources:
 def derived_columns(fmt: EventFormat, sources: Sources) -> dict[str, Derived]:
     """The derived columns of an event."""
     make = _MAKERS.get((fmt.system, fmt.name))
-    fields = {f.name: f for f in fmt.fields}
-    return make(fmt, fields, sources) if make is not None else {}
+    return make(fmt, fields_by_name(fmt), sources) if make is not None else {}
 
 
 # ---- func_repeats ----

@@ -169,7 +169,7 @@ class _Sums:
 
     def result(self, trace: Trace, kind: str, core: Any, percentiles: Sequence[float], fineness: int) -> CriticalSections:
         names = Callers(trace)
-        samples, lost, keys = self.samples, self.lost, self.keys.values.astype(np.int64)
+        samples, lost, keys = self.samples, self.lost, self.keys.values
         heading: dict[str, Any] = {"cpu": keys}
         if self.by == "caller":  # call sites of one function are one row
             functions, groups = np.unique(names.names(keys), return_inverse=True)

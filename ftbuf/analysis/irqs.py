@@ -135,7 +135,7 @@ class PairMachine:
     # ---- results ----
 
     def result(self, percentiles: Sequence[float]) -> Table:
-        groups = self.groups.values.astype(np.int64)
+        groups = self.groups.values
         kinds = groups >> 16
         columns: dict[str, Any] = {"kind": encoded([self.pair.kind] * len(groups)),
                                    "id": self.numbers.values.astype(np.uint64)[kinds]}

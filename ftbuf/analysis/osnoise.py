@@ -156,7 +156,7 @@ class OsnoisePart:
         runtime = self.counters.of("runtime", n)
         with np.errstate(invalid="ignore"):
             available = (runtime - self.noise.total) / np.where(runtime > 0, runtime, np.nan)
-        made = table({"cpu": self.cpus.values.astype(np.int64), "periods": self.noise.count, "runtime": runtime,
+        made = table({"cpu": self.cpus.values, "periods": self.noise.count, "runtime": runtime,
                       "noise": self.noise.total, "available": available, "max_noise": self.noise.max,
                       "max_single": self.single.max, **{name: self.counters.of(name, n) for name in COUNTS}})
         return rows_of(made, np.argsort(made["cpu"]))
@@ -184,7 +184,7 @@ class LatencyPart:
 
     def headings(self) -> tuple[np.ndarray, list[str]]:
         """CPU and context of each group."""
-        keys = self.keys.values.astype(np.int64)
+        keys = self.keys.values
         names = [CONTEXTS.get(c, str(c)) for c in (keys & 255).tolist()]
         return keys >> 8, names if self.tool == "timerlat" else [""] * len(keys)
 
@@ -226,7 +226,7 @@ class HwlatPart:
 
     def result(self) -> Table:
         n = len(self.cpus)
-        made = table({"cpu": self.cpus.values.astype(np.int64), "samples": self.inner.count, "max_inner": self.inner.max,
+        made = table({"cpu": self.cpus.values, "samples": self.inner.count, "max_inner": self.inner.max,
                       "max_outer": self.outer.max, "count": self.counters.of("count", n),
                       "nmi_count": self.counters.of("nmi_count", n), "nmi_time": self.counters.of("nmi_total_ts", n)})
         return rows_of(made, np.argsort(made["cpu"]))

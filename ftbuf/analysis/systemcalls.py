@@ -122,7 +122,7 @@ class SyscallMachine:
     def rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Of each row the places of the task and of the number."""
         if self.by == "both":
-            tasks, calls = np.divmod(self.both.values.astype(np.int64), CALLS)
+            tasks, calls = np.divmod(self.both.values, CALLS)
             return tasks, calls
         count = np.arange(len(self.numbers if self.by == "call" else self.tasks))
         return count, count
@@ -144,10 +144,10 @@ class SyscallMachine:
         tasks, calls = self.rows()
         columns: dict[str, Any] = {}
         if self.by != "call":
-            pids = self.tasks.values.astype(np.int64)[tasks]
+            pids = self.tasks.values[tasks]
             columns |= {"pid": pids, "comm": encoded(self.names.of(self.trace, pids.tolist()))}
         if self.by != "task":
-            ids = self.numbers.values.astype(np.int64)[calls]
+            ids = self.numbers.values[calls]
             columns |= {"id": ids, "name": encoded([names.get(number, "") for number in ids.tolist()])}
         sums = self.calls.columns(len(tasks), percentiles)
         errors = {"errors": self.calls.counters.of("flagged", len(tasks))}

@@ -25,7 +25,7 @@ from .plotfile import add_plot_argument, check_plot, save_plot
 from .progress import Progress
 from .report import write_kernel_text
 from .tables import Clock, Column, clock_of, print_json, table_lines
-from .windows import add_buffer_argument, add_cpu_argument, add_time_arguments, buffers, cpus, times
+from .windows import add_buffer_argument, add_cpu_argument, add_time_arguments, cpus, narrowed
 
 NAME = "latency"
 HELP = "how long tasks wait to run, or interrupts or preemption were off; of a latency tracer's recording its longest latency"
@@ -117,7 +117,7 @@ def measured(path: str, trace: Trace, of: str, options: argparse.Namespace, said
 
 
 def measure(trace: Trace, of: str, options: argparse.Namespace) -> WakeupLatency | CriticalSections:
-    view, worst = trace.window(*times(options, trace), buffer=buffers(options, trace)), options.worst
+    view, worst = narrowed(trace, options), options.worst
     fineness = FINENESS if options.plot else 0
     if options.event is not None:
         with usage_errors():

@@ -16,7 +16,7 @@ from .common import at_least, opened, print_lines, say_damage, say_nothing, usag
 from .plotfile import add_plot_argument, check_plot, save_plot
 from .progress import Progress
 from .tables import Column, clock_of, one_decimal, percent, print_json, table_lines
-from .windows import add_buffer_argument, add_cpu_argument, add_time_arguments, buffers, cpus, times
+from .windows import add_buffer_argument, add_cpu_argument, add_time_arguments, cpus, narrowed
 
 NAME = "loss"
 HELP = "per CPU and event: how many, bytes, events lost; --bins: over time"
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     if options.by is not None and options.bins is None and options.plot is None:
         raise UsageError("--by is for --bins and --plot")
     with opened(options.file) as (whole, said):
-        trace = whole.window(*times(options, whole), cpus=cpus(options), buffer=buffers(options, whole))
+        trace = narrowed(whole, options, cpus=cpus(options))
         with Progress(NAME), usage_errors():
             found = losses(trace)
             over_time = None if options.bins is None else rates(trace, bins=options.bins, by=options.by)

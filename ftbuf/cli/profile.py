@@ -17,7 +17,7 @@ from .common import opened, print_lines, say_damage, say_nothing
 from .plotfile import add_plot_argument, check_plot, save_plot
 from .progress import Progress
 from .tables import print_json
-from .windows import add_buffer_argument, add_cpu_argument, add_time_arguments, buffers, cpus, times
+from .windows import add_buffer_argument, add_cpu_argument, add_time_arguments, cpus, narrowed
 
 NAME = "profile"
 HELP = "hits and times of functions per CPU (as trace_stat/functionN); --tree and --folded: by callers"
@@ -45,8 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     check_plot(options)
     with opened(options.file) as (whole, said):
-        start, end = times(options, whole)
-        trace = whole.window(start, end, pids=options.pid, buffer=buffers(options, whole))
+        trace = narrowed(whole, options, pids=options.pid)
         with Progress(NAME):
             show, rows = printed(options, trace)
         show()

@@ -32,7 +32,7 @@ from .tables import (
     seconds,
     table_lines,
 )
-from .windows import add_buffer_argument, add_time_arguments, buffers, times
+from .windows import add_buffer_argument, add_time_arguments, narrowed
 
 NAME = "tasks"
 HELP = "what tasks did with their time; --what: CPUs, interrupts, system calls, idle states, frequencies, noise"
@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
         check_buckets(*buckets(options))
     check_plot(options)
     with opened(options.file) as (whole, said):
-        trace = whole.window(*times(options, whole), buffer=buffers(options, whole))
+        trace = narrowed(whole, options)
         with Progress(NAME):
             tables = what.tables(trace, options)
         save_plot(options, lambda: draw(tables, options.what, trace))

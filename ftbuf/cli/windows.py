@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 from decimal import Decimal, InvalidOperation
+from typing import Any
 
 from ..trace import Trace
-from . import UsageError
+from .common import usage_errors
 
 NS = 1_000_000_000
 CPUS, PIDS = 1 << 16, 1 << 31  # what their numbers are below
@@ -38,12 +39,10 @@ def cpus(options: argparse.Namespace) -> list[int] | None:
     return None if options.cpu is None else [cpu for listed in options.cpu for cpu in listed]
 
 
-def buffers(options: argparse.Namespace, trace: Trace) -> list[str] | None:
-    """--buffer; None: whatever has the events."""
-    unknown = [name for name in options.buffer or () if name not in trace.buffers]
-    if unknown:
-        raise UsageError(f"no buffer named {unknown[0]!r}; there are {', '.join(map(repr, trace.buffers))}")
-    return options.buffer  # type: ignore[no-any-return]
+def narrowed(trace: Trace, options: argparse.Namespace, **more: Any) -> Trace:
+    """The times and buffers of the options; ``more`` as of Trace.window."""
+    with usage_errors():
+        return trace.window(*times(options, trace), buffer=options.buffer, **more)
 
 
 def absolute(time: tuple[int, bool] | None, trace: Trace) -> int | None:

@@ -16,7 +16,7 @@ NMI = 0x40
 BH_OFF = 0x80
 
 _HEX = b".123456789abcdef"
-_MARKS = (
+MARKS = (
     (1_000_000_000, b"$"),
     (100_000_000, b"@"),
     (10_000_000, b"*"),
@@ -28,9 +28,9 @@ _MARKS = (
 
 def mark(ns: int) -> bytes:
     """The character that makes a long time stand out."""
-    if ns <= _MARKS[-1][0]:
+    if ns <= MARKS[-1][0]:
         return b" "
-    return next(character for limit, character in _MARKS if ns > limit)
+    return next(character for limit, character in MARKS if ns > limit)
 
 
 @dataclass(frozen=True, slots=True)

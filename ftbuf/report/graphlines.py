@@ -13,7 +13,7 @@ from ..formats import EventFormat
 from ..recording import UNKNOWN_EVENT
 from .bodies import EventTexts
 from .calls import ENTRIES, EXIT, MAX_DEPTH, Pairing
-from .columns import LatencyColumns
+from .columns import MARKS, LatencyColumns
 from .drawn import CALL, NAMED, RETURN, Place, find, indent, named, value
 from .graph import PLAIN, PROC_WIDTH, Graph, GraphFlags
 from .lineplan import Column, LinePlan, Op, literal
@@ -23,8 +23,6 @@ from .writer import line_writer
 
 if TYPE_CHECKING:
     from ..trace import Trace
-
-_MARKS = (("$", 1_000_000_000), ("@", 100_000_000), ("*", 10_000_000), ("#", 1_000_000), ("!", 100_000), ("+", 10_000))
 
 
 def can_draw(flags: GraphFlags) -> bool:
@@ -113,7 +111,7 @@ def _duration(fmt: EventFormat, flags: GraphFlags) -> tuple[str, str]:
     if not flags.duration:
         return "", ""
     ns = f"long long ns = (s64)({value(fmt, 'rettime')} - {value(fmt, 'calltime')})"
-    marks = "".join(f'ns > {limit} ? "{text}" : ' for text, limit in _MARKS)
+    marks = "".join(f'ns > {limit} ? "{character.decode()}" : ' for limit, character in MARKS)
     mark = f'({{ {ns}; {marks}" "; }})' if flags.overhead else '" "'
     return "%s %s|  ", f"{mark}, ({{ {ns}; {_DIGITS}; }}), "
 
