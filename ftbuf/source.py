@@ -84,6 +84,7 @@ class MemorySource(Source):
 
     def __init__(self, view: memoryview, path: str = "<bytes>") -> None:
         self._view: memoryview | None = view
+        self._mapping = view.obj if isinstance(view.obj, _mmap.mmap) else None
         self.path = path
         self.size = view.nbytes
 
@@ -100,11 +101,6 @@ class MemorySource(Source):
                                  "open it anew", status="truncated", offset=offset)
         return view[offset:]
 
-    @property
-    def _mapping(self) -> _mmap.mmap | None:
-        mapping = self._view.obj if self._view is not None else None
-        return mapping if isinstance(mapping, _mmap.mmap) else None
-
     def _bulk(self, offset: int, n: int) -> memoryview:
         return self.window(offset, n)[:n]
 
@@ -118,7 +114,7 @@ class MemorySource(Source):
             mapping.madvise(_mmap.MADV_DONTNEED, start, end - start)
 
     def close(self) -> None:
-        self._view = None  # slices handed out hold the exporter (and so the mapping) themselves
+        self._view = self._mapping = None  # slices handed out hold the exporter (and so the mapping) themselves
 
 
 class BlockSource(Source):
