@@ -411,7 +411,7 @@ static size_t expected_bytes(const rows *r, const ftb_op *op, size_t coming)
         consumed += (double)r->context->streams[i].consumed + (double)r->context->streams[i].next_page;
     if ((r->plan->rows < GUESS_FROM * ((uint64_t)r->context->n_streams + 1) && consumed * 64 < total) || consumed > total)
         return 0;
-    double expected = ((double)op->column.size + (double)coming) * (total / consumed) * 1.08 + FTB_GROUP * (double)out_bytes(op);
+    double expected = ((double)op->column.size + (double)coming) * (total / consumed);
     return expected < (double)SIZE_MAX / 4 ? (size_t)expected : 0;
 }
 

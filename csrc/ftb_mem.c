@@ -13,6 +13,8 @@
  * In mappings of its own: malloc would write its own marks at the start of pages, and so have them cleared the slow way. */
 #define HUGE_PAGE ((size_t)2 << 20)
 #define HUGE_FROM ((size_t)512 << 10)
+/* What is smaller is not worth a place in the pool: malloc has it at hand, too. */
+#define POOLED_FROM ((size_t)32 << 10)
 
 static int round_up(size_t n, size_t unit, size_t *rounded)
 {
@@ -59,19 +61,32 @@ static void unlock(ftb_pool *pool)
     __atomic_clear(&pool->busy, __ATOMIC_RELEASE);
 }
 
-/* The smallest of at least `want` bytes that is about as large as asked for, which is a guess; data NULL: there is none. */
-static ftb_mapping take(ftb_pool *pool, size_t want, size_t capacity)
+/* How ill memory serves who needs `want` bytes now and expects to need `expected`: SIZE_MAX, not at all. What is a little smaller
+ * than was guessed may do; what is far larger is better kept for others. */
+static size_t misfit(const ftb_mapping *mapping, size_t want, size_t expected)
+{
+    const size_t unit = mapping->mapped ? HUGE_PAGE : 1, has = mapping->capacity;
+    if (has < want || has < expected - expected / 16 || has / 2 > (expected > unit ? expected : unit))
+        return SIZE_MAX;
+    return has >= expected ? has - expected : expected;
+}
+
+/* What serves best; data NULL: nothing does. */
+static ftb_mapping take(ftb_pool *pool, size_t want, size_t expected)
 {
     ftb_mapping found = {0};
+    size_t least = SIZE_MAX;
+    uint32_t best = 0;
     if (!lock(pool))
         return found;
-    uint32_t best = pool->n;
     for (uint32_t i = 0; i < pool->n; i++) {
-        const size_t has = pool->free[i].capacity;
-        if (has >= want && has >= capacity - capacity / 8 && has / 2 <= capacity && (best == pool->n || has < pool->free[best].capacity))
+        const size_t here = misfit(&pool->free[i], want, expected);
+        if (here < least) {
+            least = here;
             best = i;
+        }
     }
-    if (best < pool->n) {
+    if (least < SIZE_MAX) {
         found = pool->free[best];
         pool->kept -= found.capacity;
         pool->free[best] = pool->free[--pool->n];
@@ -94,12 +109,20 @@ static int keep(ftb_pool *pool, const ftb_mapping *mapping)
     return room;
 }
 
+static void give_back(const ftb_mapping *mapping)
+{
+    if (mapping->mapped)
+        (void)munmap(mapping->data, mapping->capacity);
+    else
+        free(mapping->data);
+}
+
 void ftb_pool_empty(ftb_pool *pool)
 {
     if (!lock(pool))
         return;
     for (uint32_t i = 0; i < pool->n; i++)
-        (void)munmap(pool->free[i].data, pool->free[i].capacity);
+        give_back(&pool->free[i]);
     pool->n = 0;
     pool->kept = 0;
     unlock(pool);
@@ -107,25 +130,16 @@ void ftb_pool_empty(ftb_pool *pool)
 
 /* ---- columns ---- */
 
-static ftb_column map_column(ftb_pool *pool, size_t want, size_t capacity)
+static ftb_column column_of(ftb_mapping mapping, ftb_pool *pool)
 {
-    ftb_mapping mapping = {0};
-    if (!round_up(capacity, HUGE_PAGE, &capacity))
-        return (ftb_column){0};
-    if (pool != NULL)
-        mapping = take(pool, want, capacity);
-    if (mapping.data == NULL)
-        mapping = (ftb_mapping){map_huge(capacity), 0, capacity};
-    return (ftb_column){.data = mapping.data, .ready = mapping.ready, .capacity = mapping.capacity, .mapped = 1, .pool = pool};
+    return (ftb_column){.data = mapping.data, .ready = mapping.ready, .capacity = mapping.capacity, .mapped = mapping.mapped, .pool = pool};
 }
 
 static void release(ftb_column *column)
 {
-    const ftb_mapping mapping = {column->data, column->ready, column->capacity};
-    if (!column->mapped)
-        free(column->data);
-    else if (column->pool == NULL || !keep(column->pool, &mapping))
-        (void)munmap(column->data, column->capacity);
+    const ftb_mapping mapping = {column->data, column->ready, column->capacity, column->mapped};
+    if (column->pool == NULL || mapping.capacity < POOLED_FROM || !keep(column->pool, &mapping))
+        give_back(&mapping);
 }
 
 /* Have fresh huge pages cleared, up to `want` bytes, by touching each at its end: the kernel clears a huge page towards the
@@ -138,25 +152,36 @@ static void make_ready(ftb_column *column, size_t want)
     }
 }
 
-static int move_to_huge(ftb_column *column, size_t want, size_t capacity)
+static void move(ftb_column *column, ftb_column larger)
 {
-    ftb_column larger = map_column(column->pool, want, capacity);
-    if (larger.data == NULL)
-        return FTB_NO_MEMORY;
     make_ready(&larger, column->size);
     larger.size = column->size;
     if (column->size > 0)
         memcpy(larger.data, column->data, column->size);
     release(column);
     *column = larger;
-    return FTB_OK;
 }
 
-static int grow(ftb_column *column, size_t want, size_t capacity)
+/* Memory of the pool, else a mapping of `capacity` bytes; data NULL: there is none of the first, and the second is not for so
+ * little. */
+static ftb_mapping find_memory(ftb_pool *pool, size_t want, size_t expected, size_t capacity)
 {
-    if (capacity >= HUGE_FROM)
-        return move_to_huge(column, want, capacity);
-    uint8_t *data = realloc(column->data, capacity);
+    ftb_mapping found = {0};
+    if (pool != NULL && expected >= POOLED_FROM)
+        found = take(pool, want, expected);
+    if (found.data == NULL && capacity >= HUGE_FROM && round_up(capacity, HUGE_PAGE, &capacity))
+        found = (ftb_mapping){map_huge(capacity), 0, capacity, 1};
+    return found;
+}
+
+static int grow(ftb_column *column, size_t want, size_t expected, size_t capacity)
+{
+    const ftb_mapping found = find_memory(column->pool, want, expected, capacity);
+    if (found.data != NULL) {
+        move(column, column_of(found, column->pool));
+        return FTB_OK;
+    }
+    uint8_t *data = capacity < HUGE_FROM ? realloc(column->data, capacity) : NULL;
     if (data == NULL)
         return FTB_NO_MEMORY;
     column->data = data;
@@ -182,7 +207,8 @@ int ftb_column_reserve_for(ftb_column *column, size_t extra, size_t expected)
         capacity = capacity > want ? capacity : want;
         capacity = capacity > FIRST_CAPACITY ? capacity : FIRST_CAPACITY;
         /* where a guess is too much for the system, what is needed may not be */
-        if ((expected <= want || grow(column, want, expected) != FTB_OK) && grow(column, want, capacity) != FTB_OK)
+        if ((expected <= want || grow(column, want, expected, expected + expected / 12) != FTB_OK) &&
+            grow(column, want, capacity, capacity) != FTB_OK)
             return FTB_NO_MEMORY;
     }
     make_ready(column, want);
@@ -209,7 +235,7 @@ int ftb_column_extend(ftb_column *column, size_t size)
     return FTB_OK;
 }
 
-/* Give back what was reserved in vain; of a mapping only where that is much, since what is whole can be used again. */
+/* Give back what was reserved in vain; of what the pool keeps only where that is much, since what is whole can be used again. */
 void ftb_column_trim(ftb_column *column)
 {
     if (column->size == column->capacity)
@@ -223,6 +249,8 @@ void ftb_column_trim(ftb_column *column)
         }
         return;
     }
+    if (column->capacity >= POOLED_FROM && column->capacity - column->size <= column->capacity / 8)
+        return;
     uint8_t *data = realloc(column->data, column->size > 0 ? column->size : 1);
     if (data != NULL) {
         column->data = data;

@@ -160,13 +160,13 @@ typedef struct {
     uint32_t reserved;
 } ftb_loss;
 
-/* Huge mappings that are not in use: their memory has been cleared by the kernel once, and need not be again. May be shared by
- * threads. All zero: empty. */
-#define FTB_POOL_PLACES 64
+/* Memory that is not in use: the kernel has cleared it once, and need not again. May be shared by threads. All zero: empty. */
+#define FTB_POOL_PLACES 512
 #define FTB_POOL_MOST ((size_t)128 << 20) /* bytes kept */
 typedef struct {
     uint8_t *data;
     size_t ready, capacity;
+    uint8_t mapped; /* huge pages of its own; else malloc's */
 } ftb_mapping;
 
 typedef struct {
@@ -186,7 +186,7 @@ typedef struct {
     size_t ready;    /* bytes that may be written now */
     size_t capacity; /* bytes allocated; those from ready on have not been touched yet */
     uint8_t mapped;  /* it is a mapping of huge pages; else malloc's */
-    ftb_pool *pool;  /* where mappings come from and go to; NULL: the system */
+    ftb_pool *pool;  /* where memory comes from and goes to; NULL: the system */
 } ftb_column;
 
 int ftb_column_reserve(ftb_column *column, size_t extra);

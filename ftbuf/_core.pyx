@@ -402,7 +402,7 @@ cdef class Decoder:
         p = &self.d.plans[plan]
         rows, columns = p.rows, []
         for i in range(p.n_ops):
-            p.ops[i].usual = p.ops[i].column.size + p.ops[i].column.size // 16
+            p.ops[i].usual = p.ops[i].column.size
             values = Column.adopt(&p.ops[i].values) if p.ops[i].op in (FTB_OP_LIST, FTB_OP_COMM) else None
             columns.append((Column.adopt(&p.ops[i].column), values))
         p.rows = 0
