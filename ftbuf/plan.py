@@ -218,18 +218,47 @@ def column_plan(fmt: EventFormat, name: str, names: Names, fields: Mapping[str, 
     return plan
 
 
-def event_plan(fmt: EventFormat, columns: Sequence[str] | None, names: Names) -> list[ColumnPlan]:
-    """Plans of the columns asked for (None: all), in the order asked for.
+class Plans:
+    """What is to be known of the columns of one file's events, found out once."""
 
-    Raises
-    ------
-    ColumnNotFoundError
-        The event has no such field; the message lists near names.
-    """
-    if isinstance(columns, str):
-        raise TypeError("columns is a list of names, not one string")
-    fields = fields_by_name(fmt)
-    return [column_plan(fmt, n, names, fields) for n in (columns if columns is not None else column_names(fmt, names))]
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        self.known: dict[tuple[str, str], EventColumns] = {}
+
+    def of(self, fmt: EventFormat) -> EventColumns:
+        """The columns of an event."""
+        pair = (fmt.system, fmt.name)
+        if pair not in self.known:
+            self.known[pair] = EventColumns(fmt, self.names)
+        return self.known[pair]
+
+
+class EventColumns:
+    """The columns of one event: their names, and how they are decoded."""
+
+    def __init__(self, fmt: EventFormat, names: Names) -> None:
+        self.format = fmt
+        self.names = names
+        self.column_names = column_names(fmt, names)
+        self.fixed_length = fixed_length(fmt)
+        self._fields = fields_by_name(fmt)
+        self._kept: dict[str, ColumnPlan] = {}
+
+    def plans(self, columns: Sequence[str]) -> list[ColumnPlan]:
+        """Plans of the columns asked for, in the order asked for.
+
+        Raises
+        ------
+        ColumnNotFoundError
+            The event has no such field; the message lists near names.
+        """
+        return [self._kept.get(name) or self._make(name) for name in columns]
+
+    def _make(self, name: str) -> ColumnPlan:
+        plan = column_plan(self.format, name, self.names, self._fields)
+        if all(op[-1] is None for op in plan.ops):  # a dictionary belongs to one decode
+            self._kept[name] = plan
+        return plan
 
 
 def timeline_plan(fmt: EventFormat, names: Names) -> list[ColumnPlan]:

@@ -8,6 +8,7 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ from .errors import ColumnNotFoundError, EventNotFoundError, FormatError, FtbufE
 from .formats import Abi, EventFormat, parse_format, parse_header_page
 from .learn import learn_comms, learn_tgids
 from .names import Comms, Symbols, Tgids, parse_cmdlines, parse_printk_formats, parse_tgids
-from .plan import ColumnPlan, CommCodes, Names, column_names, reader
+from .plan import ColumnPlan, CommCodes, Names, Plans, reader
 from .table import near_names
 from .texts import writer
 
@@ -68,6 +69,7 @@ class Recording:
         self.buffers = list(container.buffers if buffers is None else buffers)
         self.correction = own_correction(container) if correction is None else correction
         self._closed = threading.Event()  # shared by variants
+        self._abis: dict[tuple[bytes, int], Abi] = {}
         self._formats: dict[tuple[str, str], EventFormat] = {}
         self._substitutes: dict[Pair | None, EventFormat] = {}
         self._readers: dict[tuple[str, str], dict[str, Any]] = {}
@@ -90,9 +92,12 @@ class Recording:
         return self._parse_abi(buffer.header_page, buffer.subbuf_size)
 
     def _parse_abi(self, header_page: bytes, subbuf_size: int) -> Abi:
-        container = self.container
-        return parse_header_page(header_page, big_endian=container.big_endian, header_event=container.header_event,
-                                 fallback_subbuf_size=subbuf_size, fallback_long_size=container.long_size)
+        if (header_page, subbuf_size) not in self._abis:
+            container = self.container
+            self._abis[header_page, subbuf_size] = parse_header_page(
+                header_page, big_endian=container.big_endian, header_event=container.header_event,
+                fallback_subbuf_size=subbuf_size, fallback_long_size=container.long_size)
+        return self._abis[header_page, subbuf_size]
 
     @cached_property
     def common_format(self) -> EventFormat | None:
@@ -125,7 +130,7 @@ class Recording:
     def variant(self, buffers: Sequence[Buffer] | None = None, correction: Correction | None = None) -> Recording:
         """The same recording with other buffers, or on another clock; everything parsed so far is shared."""
         other = copy.copy(self)
-        for name in ("abi", "names"):
+        for name in ("abi", "names", "plans"):
             other.__dict__.pop(name, None)
         other.origin = None
         other.buffers = self.buffers if buffers is None else list(buffers)
@@ -167,6 +172,11 @@ class Recording:
         return index if self._blktrace_id is None else {**index, self._blktrace_id: BLKTRACE}
 
     @cached_property
+    def event_ids(self) -> tuple[np.ndarray, list[Pair]]:
+        """The same, the ids as an array: for tables with a place for each possible id."""
+        return np.array(list(self.id_index), np.intp), list(self.id_index.values())
+
+    @cached_property
     def _blktrace_id(self) -> int | None:
         return blktrace_id(self.container.id_index())
 
@@ -187,6 +197,11 @@ class Recording:
     @cached_property
     def key_of(self) -> dict[tuple[str, str], str]:
         return {pair: key for key, pair in self.keys.items()}
+
+    @cached_property
+    def place_of(self) -> dict[Pair, int]:
+        """Where an event stands among all."""
+        return {pair: i for i, pair in enumerate(self.key_of)}
 
     def pair(self, name: str) -> Pair | None:
         """(system, event) of a short or full name; None: no such event, or two systems have one of that name."""
@@ -342,7 +357,12 @@ class Recording:
 
     def columns(self, pair: Pair) -> list[str]:
         """Names of the columns of an event's table."""
-        return column_names(self.format(*pair), self.names)
+        return list(self.plans[0].of(self.format(*pair)).column_names)
+
+    @cached_property
+    def plans(self) -> list[Plans]:
+        """What is known of the columns of each file's events."""
+        return [Plans(replace(file.names, buffers=self.names.buffers)) for file in self.files]
 
     def event_info(self, pair: tuple[str, str] | None, context: EventContext) -> Any:
         """What all records of one event share; None stands for ids without a format. See ``format_or_common``."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,10 +14,8 @@ from .formats import EventFormat
 from .plan import (
     TS,
     ColumnPlan,
+    EventColumns,
     Names,
-    column_names,
-    column_plan,
-    event_plan,
     fixed_length,
     header_op,
     plain_column,
@@ -49,23 +46,11 @@ def set_comms(recording: Recording, selects: Sequence[Select]) -> None:
 # ---- tables of events ----
 
 
-@dataclass(frozen=True, slots=True)
-class Other:
-    """An event of a file whose records are only counted."""
+def events_request(recording: Recording, wanted: Sequence[tuple[Pair, Columns]], *, count_others: bool = False) -> Request:
+    """One table per event asked for, each with its columns.
 
-    file: int
-    id: int
-    pair: Pair
-
-
-def others_than(recording: Recording, pairs: Collection[Pair]) -> list[Other]:
-    known = set(pairs)
-    return [Other(i, number, pair) for i, file in enumerate(recording.files)
-            for number, pair in file.id_index.items() if pair not in known]
-
-
-def events_request(recording: Recording, wanted: Sequence[tuple[Pair, Columns]], others: Sequence[Other] = ()) -> Request:
-    """One table per event asked for, each with its columns; the last slots are of the others.
+    With ``count_others`` there is a slot for each event of each file behind those of the tables: records of what is not asked
+    for count there (see others_met).
 
     Raises
     ------
@@ -78,36 +63,48 @@ def events_request(recording: Recording, wanted: Sequence[tuple[Pair, Columns]],
     tables = []
     selects = [new_select(f) for f in recording.files]
     set_comms(recording, selects)
+    first = sum(pair in file.format_index for pair, _ in wanted for file in recording.files)
+    n = add_slots(recording, selects, first) if count_others else first
     for pair, columns in wanted:
         names = recording.columns(pair) if columns is None else check_names(columns, "columns")
         places = []
         for i, file in enumerate(recording.files):
             if pair not in file.format_index:
                 continue
-            fmt = file.format(*pair)
-            selects[i].slot_of[fmt.id] = len(plans)
+            known = recording.plans[i].of(file.format(*pair))
+            selects[i].slot_of[known.format.id] = len(plans)
             places.append(len(plans))
-            ops = file_plan(recording, i, fmt, names)
-            plans.append(EventPlan(fixed_length(fmt), file.container.big_endian, ops, i))
+            plans.append(EventPlan(known.fixed_length, file.container.big_endian, file_plans(recording, i, known, names), i))
         tables.append(joint_table(places, plans, names))
-    n = check_slots(len(plans) + len(others))
-    for slot, other in enumerate(others, len(plans)):
-        selects[other.file].slot_of[other.id] = slot
-    plan_of_slot = np.full(n, _core.NO_PLAN, np.uint16)
+    plan_of_slot = np.full(check_slots(n), _core.NO_PLAN, np.uint16)
     plan_of_slot[: len(plans)] = np.arange(len(plans))
     return Request(selects, n, plan_of_slot, plans, tables)
 
 
-def file_plan(recording: Recording, i: int, fmt: EventFormat, names: Sequence[str]) -> list[ColumnPlan]:
+def add_slots(recording: Recording, selects: Sequence[Select], first: int) -> int:
+    """A slot from `first` on for each event of each file; returns how many slots there are then."""
+    for file, select in zip(recording.files, selects, strict=True):
+        ids, pairs = file.event_ids
+        check_slots(first + len(pairs))
+        select.slot_of[ids] = np.arange(first, first + len(pairs))
+        first += len(pairs)
+    return first
+
+
+def others_met(recording: Recording, counts: np.ndarray) -> list[Pair]:
+    """Events that a request with ``count_others`` did not ask for, and that occur, by the counts of its slots."""
+    pairs = [pair for file in recording.files for pair in file.event_ids[1]]
+    return list(dict.fromkeys(pairs[i] for i in np.flatnonzero(counts[len(counts) - len(pairs):]).tolist()))
+
+
+def file_plans(recording: Recording, i: int, known: EventColumns, names: Sequence[str]) -> list[ColumnPlan]:
     """An event's columns in one file."""
-    file = recording.files[i]
-    known = replace(file.names, buffers=recording.names.buffers)
     try:
-        return event_plan(fmt, names, known)
+        return known.plans(names)
     except ColumnNotFoundError as error:
         if len(recording.files) == 1:
             raise
-        raise ColumnNotFoundError(f"{file.container.path}: {error}") from None
+        raise ColumnNotFoundError(f"{recording.files[i].container.path}: {error}") from None
 
 
 def joint_table(places: list[int], plans: list[EventPlan], names: list[str]) -> TableParts:
@@ -132,13 +129,11 @@ def agree(columns: Sequence[ColumnPlan]) -> bool:
 
 def shared_columns(recording: Recording, pair: Pair) -> list[str]:
     """Columns that an event has in all files that have it, and of the same kind."""
-    files = [f for f in recording.files if pair in f.format_index]
-    formats = [f.format(*pair) for f in files]
-    known = [Names(f.names.comms, recording.names.buffers, []) for f in files]
-    first, *others = [column_names(fmt, names) for fmt, names in zip(formats, known, strict=True)]
+    known = [plans.of(file.format(*pair)) for file, plans in zip(recording.files, recording.plans, strict=True)
+             if pair in file.format_index]
+    first, *others = [own.column_names for own in known]
     shared = [n for n in first if all(n in other for other in others)]
-    return [n for n in shared
-            if agree([column_plan(fmt, n, names) for fmt, names in zip(formats, known, strict=True)])]
+    return [n for n in shared if agree([plan for own in known for plan in own.plans([n])])]
 
 
 def row_bytes(recording: Recording, pair: Pair, columns: Columns) -> int:
@@ -161,12 +156,14 @@ def slots_request(recording: Recording, pairs: Sequence[Pair] | None = None) -> 
     slots: list[Slot] = []
     selects = []
     for i, file in enumerate(recording.files):
-        ids = {n: pair for n, pair in file.id_index.items() if wanted is None or pair in wanted}
+        ids, pairs_of_ids = file.event_ids
+        if wanted is not None:
+            chosen = [k for k, pair in enumerate(pairs_of_ids) if pair in wanted]
+            ids, pairs_of_ids = ids[chosen], [pairs_of_ids[k] for k in chosen]
         unknown = check_slots(len(slots) + len(ids))
         select = new_select(file, unknown if wanted is None else _core.NO_SLOT)
-        for n, pair in ids.items():
-            select.slot_of[n] = len(slots)
-            slots.append((i, pair))
+        select.slot_of[ids] = np.arange(len(slots), unknown)
+        slots += [(i, pair) for pair in pairs_of_ids]
         slots.append((i, None))
         selects.append(select)
     return Request(selects, len(slots), np.full(len(slots), _core.NO_PLAN, np.uint16), []), slots

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _core
 from .container.model import Problem
-from .engine import LOSS, Judge, Piece, Result, Run, Source, Window, clip, each_alone
+from .engine import LOSS, Judge, Piece, Result, Run, Source, Window, clip, each_alone, piece_pages
 from .plan import TS
 from .recording import Pair, Recording
 from .requests import events_request, slots_request, times_request
@@ -52,10 +52,13 @@ def survey(recording: Recording, sources: Sequence[Source], window: Window) -> S
 
 
 SAMPLES, SAMPLE_PAGES = 4, 32  # places of each stream, and sub-buffers at each
+FEW_PAGES = 512  # of which all are looked at: a pass for what a sample missed costs more
 
 
 def sample_pieces(source: Source, piece: Piece) -> list[Piece]:
-    """A few short pieces of a piece, evenly over it."""
+    """A few short pieces of a piece, evenly over it; all of a short one."""
+    if piece_pages(source, piece) <= FEW_PAGES:
+        return [piece] if piece.last > piece.first else []
     segments, subbuf = source.stream.segments, source.abi[0]
     count = piece.last - piece.first
     chosen = sorted({piece.first + count * k // SAMPLES for k in range(SAMPLES)}) if count else []
@@ -74,7 +77,8 @@ def likely_events(recording: Recording, sources: Sequence[Source], window: Windo
     request, slots = slots_request(recording)
     picked = [(s, p) for s in sources for p in sample_pieces(s, clip(s, window))]
     run = Run([s for s, _ in picked], window, request, Judge("skip"), [p for _, p in picked]).to_end()
-    return list(dict.fromkeys(pair for (_, pair), n in zip(slots, run.decoder.counts(), strict=True) if n and pair is not None))
+    met = (slots[i][1] for i in np.flatnonzero(run.decoder.counts()).tolist())
+    return list(dict.fromkeys(pair for pair in met if pair is not None))
 
 
 def losses_of(results: Sequence[Result]) -> np.ndarray:

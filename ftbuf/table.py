@@ -30,7 +30,10 @@ class ColumnData(Protocol):
 
 def read_only(array: np.ndarray) -> np.ndarray:
     """A view that cannot be made writable again: numpy lets whoever has an array that owns its memory do that."""
-    array.flags.writeable = False
+    flags = array.flags
+    if not flags.writeable and not flags.owndata:
+        return array
+    flags.writeable = False
     return array.view()
 
 

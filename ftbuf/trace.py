@@ -21,7 +21,7 @@ from .formats import EventFormat, Field
 from .metadata import Metadata
 from .opening import open_recording
 from .recording import EventContext, Pair, Recording
-from .requests import Other, events_request, others_than, row_bytes, slots_request, timeline_request
+from .requests import events_request, others_met, row_bytes, slots_request, timeline_request
 from .selection import Selection, record_filter
 from .survey import (
     Survey,
@@ -383,25 +383,25 @@ class Trace(Metadata, TraceTexts, TraceExports, Mapping[str, "EventView"]):
             return {recording.key_of[pair]: table for pair, table in found.items()}
         # in one pass, those that a sample has, while the others are counted; if any is met, it has a pass of its own
         pairs = self._understood(likely_events(recording, self._sources(), self._selection.window))
-        found, missed = self._tables(pairs, columns, threads, order, others_than(recording, pairs))
+        found, missed = self._tables(pairs, columns, threads, order, count_others=True)
         if missed := self._understood(missed):
             told = self if self._errors == "raise" else Trace(recording, self._selection, errors="skip")
             found |= told._tables(missed, columns, threads, order)[0]
-        return {key: found[pair] for pair, key in recording.key_of.items() if pair in found}
+        return {recording.key_of[pair]: found[pair] for pair in sorted(found, key=recording.place_of.__getitem__)}
 
     def _understood(self, pairs: list[Pair]) -> list[Pair]:
         """Unless damage raises: the events among some whose formats can be understood."""
         return pairs if self._errors == "raise" else readable_pairs(self._recording, pairs)
 
     def _tables(self, pairs: Iterable[Pair], columns: Sequence[str] | None, threads: int | None, order: str,
-                others: Sequence[Other] = ()) -> tuple[dict[Pair, Table], list[Pair]]:
+                count_others: bool = False) -> tuple[dict[Pair, Table], list[Pair]]:
         """The tables of some events, and which of the others occur."""
         wanted = [(pair, columns) for pair in dict.fromkeys(pairs)]
-        decoded = self._decode(partial(events_request, self._open(), wanted, others), threads, order)
+        request = partial(events_request, self._open(), wanted, count_others=count_others)
+        decoded = self._decode(request, threads, order)
         tables = {pair: Table([part[i] for part in decoded.batches], self._columns(pair, columns), pair[1])
                   for i, (pair, _) in enumerate(wanted)}
-        counts = decoded.counts[len(decoded.counts) - len(others):]
-        return tables, list(dict.fromkeys(other.pair for other, n in zip(others, counts, strict=True) if n))
+        return tables, others_met(self._recording, decoded.counts) if count_others else []
 
     def iterate(self, events: Iterable[str] | None = None,
                 columns: Sequence[str] | Mapping[str, Sequence[str]] | None = None, *, step_size: int | str = "64 MB"

@@ -124,4 +124,4 @@ def test_samples_are_of_the_window():
             assert likely_events(trace.recording, sources, window) == [("test", "common")]
             piece = clip(sources[0], window)
             for sample in sample_pieces(sources[0], piece):
-                assert piece.start <= sample.start < sample.stop <= (piece.stop or len(data))
+                assert piece.start <= sample.start < (sample.stop or len(data)) <= (piece.stop or len(data))
