@@ -38,11 +38,17 @@ def plans_text(load: Workload) -> str:
     """Every column of the workload's events, as kernels.c reads it."""
     request = events_request(load.recording, [((fmt.system, fmt.name), None) for fmt in load.events])
     slot_of = request.selects[0].slot_of
+    dictionaries: dict[int, int] = {0: 0}  # by identity; the plans keep them alive
     lines = [f"event {i} {slot_of[i]} {request.plan_of_slot[slot_of[i]]}" for i in np.flatnonzero(slot_of != _core.NO_SLOT)]
     for plan in request.plans:
         ops = [op for column in plan.columns for op in column.ops]
-        lines += [f"plan {plan.min_len} {len(ops)}", *(" ".join(str(int(v)) for v in op[:7]) for op in ops)]
+        lines += [f"plan {plan.min_len} {len(ops)}", *(op_text(op, dictionaries) for op in ops)]
     return "\n".join(lines) + "\n"
+
+
+def op_text(op: Any, dictionaries: dict[int, int]) -> str:
+    number = dictionaries.setdefault(0 if op[7] is None else id(op[7]), len(dictionaries))
+    return " ".join(str(int(v)) for v in [*op[:7], number])
 
 
 def prepare(load: Workload, folder: Path, size: int) -> list[str]:

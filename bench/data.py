@@ -125,7 +125,8 @@ def only(recording: Recording, fmt: EventFormat, most: int = 1 << 16) -> np.ndar
     abi = recording.abi
     out, page, used, last = [], bytearray(), 0, 0
     room = abi.subbuf_size - abi.data_offset
-    for event in islice(Trace(recording)[f"{fmt.system}:{fmt.name}"].records(), most):
+    view = Trace(recording).window(cpus=[recording.sources()[0].stream.cpu])
+    for event in islice(view[f"{fmt.system}:{fmt.name}"].records(), most):
         ts, payload = event.ts, event.payload
         if not page or used + 4 + len(payload) > room:
             out.append(close(page, used, abi.subbuf_size, abi.data_offset))

@@ -30,6 +30,7 @@ NOT_COLUMNS = frozenset({"common_type"})  # an event's own id says nothing in it
 UNKNOWN_COMM, IDLE_COMM = "<...>", "<idle>"
 NO_CODE = -1  # of a pid that the table has no name of
 PID_LIMIT = 4 << 20  # K:include/linux/threads.h PID_MAX_LIMIT
+COMM_LEN = 16  # K:include/linux/sched.h TASK_COMM_LEN
 
 Op = tuple[int, int, int, int, int, int, int, Any]
 
@@ -129,9 +130,10 @@ def dtype_of(op: Op) -> np.dtype[Any]:
     return DTYPES[op[4], op[3]]
 
 
-def field_column(field: Field, name: str) -> ColumnPlan:
+def field_column(field: Field, name: str, comms: Any = None) -> ColumnPlan:
+    """`comms`: the dictionary of fields that look like names of tasks; None: each has its own."""
     if field.kind is Kind.STRING:
-        return string_column(field, name)
+        return string_column(field, name, comms if comms is not None and is_comm(field) else _core.Dictionary())
     op = field_op(field)
     dtype = dtype_of(op)
     if op[0] == _core.OP_LIST:
@@ -142,9 +144,11 @@ def field_column(field: Field, name: str) -> ColumnPlan:
     return plain_column(name, op, dtype)
 
 
-def string_column(field: Field, name: str) -> ColumnPlan:
-    dictionary = _core.Dictionary()
+def is_comm(field: Field) -> bool:
+    return field.kind is Kind.STRING and field.where is Where.INLINE and field.size == COMM_LEN
 
+
+def string_column(field: Field, name: str, dictionary: Any) -> ColumnPlan:
     def finish(codes: Any, _: Any) -> ColumnData:
         strings = [s.decode("utf-8", "surrogateescape") for s in dictionary.strings()]
         return Encoded(array(codes, np.int32), strings)
@@ -208,10 +212,11 @@ def fields_by_name(fmt: EventFormat) -> dict[str, Field]:
     return {f.name: f for f in fmt.fields}
 
 
-def column_plan(fmt: EventFormat, name: str, names: Names, fields: Mapping[str, Field] | None = None) -> ColumnPlan:
-    """`fields`: those of the format by name, for who asks for many columns."""
+def column_plan(fmt: EventFormat, name: str, names: Names, fields: Mapping[str, Field] | None = None,
+                comms: Any = None) -> ColumnPlan:
+    """`fields`: those of the format by name, for who asks for many columns; `comms` as in field_column."""
     field = (fields_by_name(fmt) if fields is None else fields).get(name)
-    plan = field_column(field, name) if field is not None else header_column(name, fmt, names)
+    plan = field_column(field, name, comms) if field is not None else header_column(name, fmt, names)
     plan = names.derived(fmt, name) if plan is None else plan
     if plan is None:
         raise ColumnNotFoundError(near_names(f"column of {fmt.name}", name, column_names(fmt, names)))
@@ -242,20 +247,22 @@ class EventColumns:
         self.column_names = column_names(fmt, names)
         self.fixed_length = fixed_length(fmt)
         self._fields = fields_by_name(fmt)
+        self._has_comms = any(map(is_comm, fmt.fields))
         self._kept: dict[str, ColumnPlan] = {}
 
     def plans(self, columns: Sequence[str]) -> list[ColumnPlan]:
-        """Plans of the columns asked for, in the order asked for.
+        """Plans of the columns asked for, in the order asked for. Names of tasks share one dictionary: their codes can be compared.
 
         Raises
         ------
         ColumnNotFoundError
             The event has no such field; the message lists near names.
         """
-        return [self._kept.get(name) or self._make(name) for name in columns]
+        comms = _core.Dictionary() if self._has_comms else None
+        return [self._kept.get(name) or self._make(name, comms) for name in columns]
 
-    def _make(self, name: str) -> ColumnPlan:
-        plan = column_plan(self.format, name, self.names, self._fields)
+    def _make(self, name: str, comms: Any) -> ColumnPlan:
+        plan = column_plan(self.format, name, self.names, self._fields, comms)
         if all(op[-1] is None for op in plan.ops):  # a dictionary belongs to one decode
             self._kept[name] = plan
         return plan

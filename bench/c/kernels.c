@@ -3,7 +3,7 @@
  *   kernels scan|walk|decode|merge|together PAGES PLANS SUBBUF REPEAT reused|fresh
  *
  * PLANS is what Python asks of the core, as text: per event "event ID SLOT PLAN", per plan "plan MIN_LEN N" and N lines of
- * "OP WHERE WIDTH OUT_WIDTH SIGNED OFFSET SIZE". scan: count. walk: make refs, and count them. decode: every column of every plan.
+ * "OP WHERE WIDTH OUT_WIDTH SIGNED OFFSET SIZE DICTIONARY", the last a number, 0: none. scan: count. walk: make refs, and count them. decode: every column of every plan.
  * merge: walk the pages as those of two CPUs, whose records then take turns, and count;
  * together: the same, and decode. Outputs (and the memcpy that they are compared with) go to memory
  * that was touched before, or to fresh memory. Prints events, nanoseconds an event, the rate of a memcpy of the same bytes, the
@@ -60,19 +60,27 @@ static uint32_t n_plans;
 static int32_t codes[PIDS];
 static const ftb_comms comms = {codes, PIDS};
 
+static ftb_intern *dictionary(unsigned number)
+{
+    static ftb_intern *made[MOST_PLANS];
+    if (number == 0 || number >= MOST_PLANS)
+        return NULL;
+    if (made[number] == NULL) {
+        made[number] = malloc(sizeof *made[number]);
+        if (made[number] == NULL || ftb_intern_init(made[number]) != FTB_OK)
+            exit(2);
+    }
+    return made[number];
+}
+
 static ftb_op read_op(FILE *f)
 {
-    unsigned v[7];
-    for (int i = 0; i < 7; i++)
+    unsigned v[8];
+    for (int i = 0; i < 8; i++)
         if (fscanf(f, "%u", &v[i]) != 1)
             exit(2);
     ftb_op op = {.op = (uint8_t)v[0], .where = (uint8_t)v[1], .width = (uint8_t)v[2], .out_width = (uint8_t)v[3],
-                 .is_signed = (uint8_t)v[4], .offset = v[5], .size = v[6]};
-    if (op.op == FTB_OP_STRING) {
-        op.intern = malloc(sizeof *op.intern);
-        if (op.intern == NULL || ftb_intern_init(op.intern) != FTB_OK)
-            exit(2);
-    }
+                 .is_signed = (uint8_t)v[4], .offset = v[5], .size = v[6], .intern = dictionary(v[7])};
     return op;
 }
 
