@@ -75,6 +75,30 @@ def bandwidth() -> dict[str, Any]:
     return row("memcpy", side_by_side({"one thread": one, "two threads": two}), 0)
 
 
+def compressed(name: str, path: Path) -> list[dict[str, Any]]:
+    """A recording in compressed chunks, opened and decoded whole, beside the reading and decompressing of its chunks."""
+    def decompress() -> None:
+        with ftbuf.open(path) as trace:
+            for source in trace.recording.sources():
+                for index in range(len(source.stream.segments)):
+                    source.stream.load(index)
+
+    def decode(threads: int) -> object:
+        with ftbuf.open(path) as trace:
+            return trace.tables(threads=threads)
+
+    def steps() -> int:
+        with ftbuf.open(path) as trace:
+            return sum(len(table) for step in trace.iterate(events) for table in step.values())
+
+    with ftbuf.open(path) as trace:
+        events, count = list(trace.events), sum(trace.events.values())
+    works: dict[str, Callable[[], object]] = {
+        "one thread": lambda: decode(1), "two threads": lambda: decode(2), "iterate()": steps}
+    return [row(name, side_by_side({f"compressed, {what}": work, "decompression alone": decompress}, ROUNDS), count)
+            for what, work in works.items()]
+
+
 def each_record(path: Path, look: Callable[[Any], object] | None) -> None:
     with ftbuf.open(path) as trace:
         events = islice(trace.records(), RECORDS)
@@ -97,4 +121,8 @@ def run() -> list[dict[str, Any]]:
         for name, path in paths.items():
             with ftbuf.open(path) as trace:
                 rows += compare(name, trace)
+        folder = Path(temporary) / "compressed"
+        folder.mkdir()
+        for name in paths:
+            rows += compressed(name, grow(name, folder, compression="zstd"))
         return [bandwidth(), *rows, *(records(name, path) for name, path in paths.items())]

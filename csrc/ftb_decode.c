@@ -68,13 +68,13 @@ static int64_t *orders_of(const ftb_decoder *d, uint16_t plan)
 /* An empty group, that takes as many as bring its plan's rows to a multiple of FTB_EVEN. */
 static void make_room(ftb_decoder *d, uint16_t plan)
 {
-    d->groups[plan].n = 0;
-    d->groups[plan].most = FTB_GROUP - d->plans[plan].rows % FTB_EVEN;
+    d->groups[plan]->n = 0;
+    d->groups[plan]->most = FTB_GROUP - d->plans[plan].rows % FTB_EVEN;
 }
 
 static int gather_group(ftb_decoder *d, uint16_t plan)
 {
-    ftb_group *g = &d->groups[plan];
+    ftb_group *g = d->groups[plan];
     int64_t *order = orders_of(d, plan);
     int any_short, status = FTB_OK;
     const uint64_t differ = look_over(g, d->plans[plan].min_len, &any_short);
@@ -99,23 +99,33 @@ static int gather_groups(ftb_decoder *d)
     return status;
 }
 
+/* The batch waits from its record `at` on. */
+static int need_plan(ftb_decoder *d, uint32_t at, uint16_t slot)
+{
+    d->at = at;
+    d->new_slot = slot;
+    return FTB_NEED_PLAN;
+}
+
 /* Every record to the group of its plan; full groups are gathered. (Copies: the compiler must take the decoder's own members for
  * changed by every store.) */
 FTB_ALWAYS_INLINE int distribute_to(ftb_decoder *d, int64_t *orders)
 {
     const ftb_batch *b = d->batch;
     const uint16_t *plan_of_slot = d->plan_of_slot;
-    ftb_group *groups = d->groups;
-    for (uint32_t i = 0, end = b->n; i < end; i++) {
+    ftb_group *const *groups = d->groups;
+    for (uint32_t i = d->at, end = b->n; i < end; i++) {
         const uint64_t meta = b->meta[i];
         const uint16_t slot = (uint16_t)(meta >> 16), plan = plan_of_slot[slot];
-        if (FTB_UNLIKELY(plan == FTB_NO_PLAN)) {
+        if (FTB_UNLIKELY(plan >= FTB_NEW_PLAN)) {
+            if (plan == FTB_NEW_PLAN)
+                return need_plan(d, i, slot);
             d->count_of_slot[slot]++;
             continue;
         }
         const uint8_t *data = b->data[i];
         __builtin_prefetch(data + FTB_AHEAD, 0, 1); /* spreads what the next walk will want of memory */
-        ftb_group *g = &groups[plan];
+        ftb_group *g = groups[plan];
         const uint32_t n = g->n;
         g->ts[n] = b->ts[i];
         g->data[n] = data;
@@ -152,7 +162,7 @@ static uint32_t add_to_group(ftb_group *g, const ftb_batch *b, uint32_t at)
 static int gather_uniform(ftb_decoder *d, uint16_t plan)
 {
     const ftb_batch *b = d->batch;
-    ftb_group *g = &d->groups[plan];
+    ftb_group *g = d->groups[plan];
     int status = FTB_OK;
     for (uint32_t at = 0; at < b->n && status == FTB_OK;) {
         if (g->n == 0 && g->most == FTB_GROUP && b->n - at >= FTB_GROUP) {
@@ -177,6 +187,8 @@ static int gather_batch(ftb_decoder *d)
     if (!is_uniform(b) || d->orders != NULL)
         return distribute(d);
     const uint16_t slot = ftb_slot(b, 0), plan = d->plan_of_slot[slot];
+    if (plan == FTB_NEW_PLAN)
+        return need_plan(d, 0, slot);
     if (plan != FTB_NO_PLAN && ftb_len(b, 0) < d->plans[plan].min_len)
         return distribute(d);
     if (plan != FTB_NO_PLAN)
@@ -188,14 +200,20 @@ static int gather_batch(ftb_decoder *d)
 static int decode(ftb_decoder *d, uint64_t max_records)
 {
     for (uint64_t seen = 0; seen < max_records; seen += d->batch->n) {
-        ftb_batch_clear(d->batch);
-        int status = ftb_merge_fill(&d->merge, d->batch, &d->report);
-        if (status == FTB_NO_MEMORY)
-            return status;
+        if (d->at == d->batch->n) {
+            ftb_batch_clear(d->batch);
+            d->at = 0;
+            d->filled = ftb_merge_fill(&d->merge, d->batch, &d->report);
+            if (d->filled == FTB_NO_MEMORY)
+                return d->filled;
+        }
         int gathered = gather_batch(d);
+        if (gathered == FTB_NEED_PLAN)
+            return gathered;
+        d->at = d->batch->n;
         d->met += d->batch->n;
-        if (gathered != FTB_OK || status != FTB_OK)
-            return gathered != FTB_OK ? gathered : status;
+        if (gathered != FTB_OK || d->filled != FTB_OK)
+            return gathered != FTB_OK ? gathered : d->filled;
     }
     return FTB_OK;
 }
@@ -213,7 +231,7 @@ static void count_only(ftb_decoder *d)
 /* Memory of a segment may go once FTB_NEED_SEGMENT is returned: everything that points into it has been gathered. */
 int ftb_decode(ftb_decoder *d, uint64_t max_records)
 {
-    if (d->n_plans == 0)
+    if (d->n_plans == 0 && !d->meets)
         count_only(d);
     for (uint32_t i = 0; i < d->n_plans; i++)
         make_room(d, (uint16_t)i); /* columns may have been taken */

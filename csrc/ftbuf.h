@@ -15,6 +15,7 @@
     X(FTB_OK, "ok", "no error")                                                                          \
     X(FTB_NEED_SEGMENT, "need_segment", "a stream needs its next segment")                               \
     X(FTB_DONE, "done", "all streams are at their end")                                                  \
+    X(FTB_NEED_PLAN, "need_plan", "an event was met whose plan is made only then")                       \
     X(FTB_NO_MEMORY, "no_memory", "out of memory")                                                       \
     X(FTB_BAD_PLAN, "bad_plan", "a plan names bytes or columns that cannot be")                          \
     X(FTB_PAGE_SHORT, "page_short", "fewer bytes than a sub-buffer header")                              \
@@ -76,7 +77,8 @@ void ftb_clock_apply_all(const ftb_clock *clock, int64_t *ts, uint32_t n);
 #define FTB_APART 24 /* places that keep parallel arrays from standing at like addresses, which caches and store buffers confuse */
 #define FTB_N_IDS 0x10000u /* common_type is a u16 (K:trace_events.h) */
 #define FTB_NO_SLOT 0xffffu
-#define FTB_NO_PLAN 0xffffu
+#define FTB_NO_PLAN 0xffffu  /* records are only counted */
+#define FTB_NEW_PLAN 0xfffeu /* records are waited for: see FTB_NEED_PLAN */
 #define FTB_LOST_BEFORE 0x8000u /* in the stream part of meta[]: events were lost just before this record */
 #define FTB_MAX_STREAMS 0x8000u
 
@@ -453,16 +455,21 @@ typedef struct {
     ftb_merge merge;
     ftb_report report;
     ftb_gather_context context;
-    const uint16_t *plan_of_slot; /* several slots may share a plan; FTB_NO_PLAN: count only */
+    const uint16_t *plan_of_slot; /* several slots may share a plan */
     uint64_t *count_of_slot;
     ftb_plan *plans;
     uint32_t n_plans;
-    ftb_group *groups; /* one per plan, all empty between calls */
+    ftb_group **groups; /* one per plan, all empty between calls */
     int64_t *orders;   /* FTB_GROUP per plan, of the refs in its group; NULL: no plan has FTB_OP_ORDER */
     int64_t met;       /* records of earlier batches */
     ftb_batch *batch;
+    uint32_t at;      /* the first of the batch that still waits */
+    int filled;       /* what came of filling the batch */
+    uint8_t meets;    /* plans may be added: see FTB_NEED_PLAN */
+    uint16_t new_slot;
 } ftb_decoder;
 
+/* FTB_NEED_PLAN: the next record is of `new_slot`, whose entry of plan_of_slot is FTB_NEW_PLAN; the caller sets it, and goes on. */
 int ftb_decode(ftb_decoder *d, uint64_t max_records);
 
 /* Sub-buffers in, sub-buffers out: of one CPU, with the wanted records only. */

@@ -16,6 +16,8 @@ BATCH = FTB_BATCH
 NO_SLOT = FTB_NO_SLOT
 N_IDS = FTB_N_IDS
 NO_PLAN = FTB_NO_PLAN
+NEW_PLAN = FTB_NEW_PLAN
+NEED_PLAN = FTB_NEED_PLAN
 MAX_STREAMS = FTB_MAX_STREAMS
 OP_TS, OP_CPU, OP_BUFFER, OP_SLOT, OP_COMM = FTB_OP_TS, FTB_OP_CPU, FTB_OP_BUFFER, FTB_OP_SLOT, FTB_OP_COMM
 OP_ORDER = FTB_OP_ORDER
@@ -224,6 +226,7 @@ cdef class Decoder:
     cdef ftb_select *selects
     cdef ftb_comms *comms   # one per select
     cdef uint32_t n_selects, n_plans, n_slots
+    cdef uint32_t room      # plans that there may be
     cdef list keep          # everything that C borrows for the decoder's whole life
     cdef list segments      # the current segment of each stream
     cdef list dictionaries
@@ -290,6 +293,7 @@ cdef class Decoder:
         for i in range(self.n_plans):
             ftb_plan_free(&self.d.plans[i])
             PyMem_Free(self.d.plans[i].ops)
+            PyMem_Free(self.d.groups[i])
         ftb_column_free(&self.d.report.problems)
         ftb_column_free(&self.d.report.losses)
         PyMem_Free(self.d.plans)
@@ -306,24 +310,40 @@ cdef class Decoder:
         PyMem_Free(self.clocks)
         PyMem_Free(self.abis)
 
-    def set_plans(self, plan_of_slot, plans):
+    def set_plans(self, plan_of_slot, plans, uint32_t room=0):
         """plans: list of (min_len, big_endian, ops, index into selects).
 
         ops: list of (op, where, width, out_width, signed, offset, size, Dictionary or None).
+        room: as many plans may be added, when slots are met whose entry of plan_of_slot is NEW_PLAN.
         """
-        cdef uint32_t i
-        if self.n_plans or len(plan_of_slot) != self.n_slots:
+        if self.d.plans is not NULL or len(plan_of_slot) != self.n_slots:
             raise ValueError("plans are set once, one entry per slot")
-        self.d.plans = <ftb_plan *>allocate(len(plans), sizeof(ftb_plan))
-        self.d.groups = <ftb_group *>allocate(len(plans), sizeof(ftb_group))
-        if any(op[0] == FTB_OP_ORDER for plan in plans for op in plan[2]):
-            self.d.orders = <int64_t *>allocate(len(plans), FTB_GROUP * sizeof(int64_t))
-        for i in range(len(plans)):
-            self.set_plan(&self.d.plans[i], plans[i])
-            self.n_plans = self.d.n_plans = i + 1
-            if ftb_plan_check(&self.d.plans[i]) != FTB_OK:
-                raise ValueError(ftb_status_message(FTB_BAD_PLAN).decode())
+        self.room, self.d.meets = len(plans) + room, room > 0
+        self.d.plans = <ftb_plan *>allocate(self.room, sizeof(ftb_plan))
+        self.d.groups = <ftb_group **>allocate(self.room, sizeof(ftb_group *))
+        self.add_plans(plans)
         self.d.plan_of_slot = <const uint16_t *>borrow(self.keep, plan_of_slot)
+
+    def add_plans(self, plans):
+        """More of them, when step() came back with NEED_PLAN; plan_of_slot, the caller's own, then tells of which slots they are."""
+        if len(plans) > self.room - self.n_plans:
+            raise ValueError("more plans than there is room for")
+        if self.d.orders is NULL and any(op[0] == FTB_OP_ORDER for plan in plans for op in plan[2]):
+            self.d.orders = <int64_t *>allocate(self.room, FTB_GROUP * sizeof(int64_t))
+        try:
+            for plan in plans:
+                self.add_plan(&self.d.plans[self.n_plans], plan)
+        except BaseException:
+            self.d.plan_of_slot = NULL  # no step with half of them
+            raise
+
+    cdef int add_plan(self, ftb_plan *plan, spec) except -1:
+        self.d.groups[self.n_plans] = <ftb_group *>allocate(1, sizeof(ftb_group))
+        self.n_plans = self.d.n_plans = self.n_plans + 1
+        self.set_plan(plan, spec)
+        if ftb_plan_check(plan) != FTB_OK:
+            raise ValueError(ftb_status_message(FTB_BAD_PLAN).decode())
+        return 0
 
     cdef int set_plan(self, ftb_plan *plan, spec) except -1:
         cdef Dictionary dictionary
@@ -374,7 +394,8 @@ cdef class Decoder:
         self.segments[stream] = storage, block
 
     def step(self, uint64_t max_records):
-        """Decode until max_records were seen (OK), a stream needs a segment (NEED_SEGMENT: see need) or all is read (DONE)."""
+        """Decode until max_records were seen (OK), a stream needs a segment (NEED_SEGMENT: see need), a slot a plan (NEED_PLAN:
+        see new_slot) or all is read (DONE)."""
         cdef int status
         if self.d.plan_of_slot is NULL:
             raise ValueError("no plans are set")
@@ -388,6 +409,11 @@ cdef class Decoder:
     def need(self):
         """The stream that NEED_SEGMENT is about."""
         return self.d.merge.need
+
+    @property
+    def new_slot(self):
+        """The slot that NEED_PLAN is about."""
+        return self.d.new_slot
 
     @property
     def problem_count(self):

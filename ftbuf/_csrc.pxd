@@ -41,6 +41,8 @@ cdef extern from "ftbuf.h" nogil:
     int FTB_N_IDS
     int FTB_NO_SLOT
     int FTB_NO_PLAN
+    int FTB_NEW_PLAN
+    int FTB_NEED_PLAN
     int FTB_LOST_BEFORE
     int FTB_MAX_STREAMS
 
@@ -204,7 +206,9 @@ cdef extern from "ftbuf.h" nogil:
         uint64_t *count_of_slot
         ftb_plan *plans
         uint32_t n_plans
-        ftb_group *groups
+        ftb_group **groups
+        uint8_t meets
+        uint16_t new_slot
         int64_t *orders
         ftb_batch *batch
 

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain, islice, pairwise
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from .ahead import segments_of
 from .clock import ClockSpec
 from .container.model import Problem, Stream
 from .errors import DamageError, DamageWarning, TruncatedError
-from .plan import ORDER, TS, ColumnPlan
+from .plan import ORDER, TS, ColumnPlan, Op
 from .table import ColumnData, interleaved
 
 PROBLEM = np.dtype([("offset", "u8"), ("bytes", "u8"), ("stream", "u4"), ("status", "u4")])
@@ -293,6 +293,11 @@ class Request:
     plan_of_slot: np.ndarray  # uint16
     plans: list[EventPlan]
     tables: list[TableParts] | None = None  # None: one table a plan
+    meets: ClassVar[bool] = False  # whether slots may wait for a plan
+
+    def meet(self, slot: int) -> None:
+        """Add what a slot needs, now that a record of it was met."""
+        raise NotImplementedError
 
 
 @dataclass(slots=True)
@@ -340,9 +345,15 @@ class Run:
         return slot_of, self.window.pid_filter(select.pid_place), select.comm_codes, programs
 
     def set_plans(self) -> None:
-        plans = [(p.min_len, int(p.big_endian), [op for c in p.columns for op in c.ops], p.file)
-                 for p in self.request.plans]
-        self.decoder.set_plans(self.request.plan_of_slot, plans)
+        request = self.request
+        room = request.n_slots if request.meets else 0
+        self.decoder.set_plans(request.plan_of_slot, list(map(plan_spec, request.plans)), room)
+
+    def meet(self, slot: int) -> None:
+        """A record of an event is next that none was met of before."""
+        known = len(self.request.plans)
+        self.request.meet(slot)
+        self.decoder.add_plans(list(map(plan_spec, self.request.plans[known:])))
 
     def step(self, max_records: int) -> bool:
         """Decode up to max_records more; False when nothing is left."""
@@ -352,6 +363,8 @@ class Run:
         self.driver.check(self.decoder)
         if status == _core.NEED_SEGMENT:
             self.driver.feed(self.decoder)
+        elif status == _core.NEED_PLAN:
+            self.meet(self.decoder.new_slot)
         self.done = status == _core.DONE
         return not self.done
 
@@ -379,6 +392,11 @@ class Run:
         while self.step(STEP):
             pass
         return self
+
+
+def plan_spec(plan: EventPlan) -> tuple[int, int, list[Op], int]:
+    """A plan as the decoder takes it."""
+    return plan.min_len, int(plan.big_endian), [op for c in plan.columns for op in c.ops], plan.file
 
 
 def each_alone(sources: Sequence[Source], window: Window, request: Request) -> list[Run]:
@@ -418,10 +436,10 @@ class MakeRequest(Protocol):
 
 @dataclass(slots=True)
 class Decoded:
-    """Per part (in row order) the columns of each plan; and how many records each slot had."""
+    """Per part (in row order) the request and the columns of each of its tables."""
 
+    requests: list[Request]
     batches: list[list[dict[str, ColumnData]]]
-    counts: np.ndarray
 
 
 def decode(sources: Sequence[Source], window: Window, make: MakeRequest, errors: str, *, threads: int | None = 1,
@@ -436,8 +454,7 @@ def decode(sources: Sequence[Source], window: Window, make: MakeRequest, errors:
     else:
         raise ValueError(f"order must be 'time' or 'cpu', not {order!r}")
     judge.finish()
-    counts = np.array([run.decoder.counts() for run in runs], np.int64).sum(axis=0)
-    return Decoded([run.take() for run in runs], counts)
+    return Decoded([run.request for run in runs], [run.take() for run in runs])
 
 
 def in_time_order(sources: Sequence[Source], window: Window, make: MakeRequest, judge: Judge, threads: int | None) -> list[Run]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -46,11 +48,8 @@ def set_comms(recording: Recording, selects: Sequence[Select]) -> None:
 # ---- tables of events ----
 
 
-def events_request(recording: Recording, wanted: Sequence[tuple[Pair, Columns]], *, count_others: bool = False) -> Request:
+def events_request(recording: Recording, wanted: Sequence[tuple[Pair, Columns]]) -> Request:
     """One table per event asked for, each with its columns.
-
-    With ``count_others`` there is a slot for each event of each file behind those of the tables: records of what is not asked
-    for count there (see others_met).
 
     Raises
     ------
@@ -59,42 +58,59 @@ def events_request(recording: Recording, wanted: Sequence[tuple[Pair, Columns]],
     FormatError
         Files disagree about what a column is.
     """
-    plans: list[EventPlan] = []
-    tables = []
-    selects = [new_select(f) for f in recording.files]
-    set_comms(recording, selects)
-    first = sum(pair in file.format_index for pair, _ in wanted for file in recording.files)
-    n = add_slots(recording, selects, first) if count_others else first
+    request = Request([new_select(f) for f in recording.files], 0, np.empty(0, np.uint16), [], [])
+    set_comms(recording, request.selects)
     for pair, columns in wanted:
-        names = recording.columns(pair) if columns is None else check_names(columns, "columns")
-        places = []
-        for i, file in enumerate(recording.files):
-            if pair not in file.format_index:
-                continue
+        for i, number, plan in add_table(request, recording, pair, columns):
+            request.selects[i].slot_of[number] = plan
+    request.n_slots = check_slots(len(request.plans))
+    request.plan_of_slot = np.arange(request.n_slots, dtype=np.uint16)
+    return request
+
+
+@dataclass(slots=True)
+class EveryEvent(Request):
+    """A table for each event that occurs, made when the first record of it is met."""
+
+    meets: ClassVar[bool] = True
+    recording: Recording = field(kw_only=True)
+    columns: Columns = field(kw_only=True)
+    understood: Callable[[Pair], bool] = field(kw_only=True)
+    slots: list[Slot] = field(kw_only=True)
+    met: list[Pair] = field(default_factory=list)  # whose tables they are
+
+    def meet(self, slot: int) -> None:
+        pair = self.slots[slot][1]
+        assert pair is not None  # ids without a format wait for nothing
+        self.plan_of_slot[slot] = _core.NO_PLAN
+        if self.understood(pair):
+            for i, number, plan in add_table(self, self.recording, pair, self.columns):
+                self.plan_of_slot[self.selects[i].slot_of[number]] = plan
+            self.met.append(pair)
+
+
+def every_event_request(recording: Recording, columns: Columns, understood: Callable[[Pair], bool]) -> EveryEvent:
+    """`understood`: tells whether an event's format can be read; if not, its records are left out."""
+    counted, slots = slots_request(recording)
+    set_comms(recording, counted.selects)
+    plan_of_slot = np.array([_core.NO_PLAN if pair is None else _core.NEW_PLAN for _, pair in slots], np.uint16)
+    return EveryEvent(counted.selects, counted.n_slots, plan_of_slot, [], [], recording=recording, columns=columns,
+                      understood=understood, slots=slots)
+
+
+def add_table(request: Request, recording: Recording, pair: Pair, columns: Columns) -> list[tuple[int, int, int]]:
+    """Add an event's plans, one for each file that has it, and the table of them all: (file, event id, plan) of each."""
+    names = recording.columns(pair) if columns is None else check_names(columns, "columns")
+    added = []
+    for i, file in enumerate(recording.files):
+        if pair in file.format_index:
             known = recording.plans[i].of(file.format(*pair))
-            selects[i].slot_of[known.format.id] = len(plans)
-            places.append(len(plans))
-            plans.append(EventPlan(known.fixed_length, file.container.big_endian, file_plans(recording, i, known, names), i))
-        tables.append(joint_table(places, plans, names))
-    plan_of_slot = np.full(check_slots(n), _core.NO_PLAN, np.uint16)
-    plan_of_slot[: len(plans)] = np.arange(len(plans))
-    return Request(selects, n, plan_of_slot, plans, tables)
-
-
-def add_slots(recording: Recording, selects: Sequence[Select], first: int) -> int:
-    """A slot from `first` on for each event of each file; returns how many slots there are then."""
-    for file, select in zip(recording.files, selects, strict=True):
-        ids, pairs = file.event_ids
-        check_slots(first + len(pairs))
-        select.slot_of[ids] = np.arange(first, first + len(pairs))
-        first += len(pairs)
-    return first
-
-
-def others_met(recording: Recording, counts: np.ndarray) -> list[Pair]:
-    """Events that a request with ``count_others`` did not ask for, and that occur, by the counts of its slots."""
-    pairs = [pair for file in recording.files for pair in file.event_ids[1]]
-    return list(dict.fromkeys(pairs[i] for i in np.flatnonzero(counts[len(counts) - len(pairs):]).tolist()))
+            added.append((i, known.format.id, len(request.plans)))
+            own = file_plans(recording, i, known, names)
+            request.plans.append(EventPlan(known.fixed_length, file.container.big_endian, own, i))
+    assert request.tables is not None
+    request.tables.append(joint_table([plan for _, _, plan in added], request.plans, names))
+    return added
 
 
 def file_plans(recording: Recording, i: int, known: EventColumns, names: Sequence[str]) -> list[ColumnPlan]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _core
 from .container.model import Problem
-from .engine import LOSS, Judge, Piece, Result, Run, Source, Window, clip, each_alone, piece_pages
+from .engine import LOSS, Judge, Piece, Result, Run, Source, Window, clip, each_alone
 from .plan import TS
 from .recording import Pair, Recording
 from .requests import events_request, slots_request, times_request
@@ -49,36 +49,6 @@ def survey(recording: Recording, sources: Sequence[Source], window: Window) -> S
     problems = [p for run in runs for p in run.judge.problems]
     lost = losses_table(losses_of(results), sources, window, recording)
     return Survey(dict(counts), unknown, lost, problems, sum(r.stream_stats[0][0] for r in results))
-
-
-SAMPLES, SAMPLE_PAGES = 4, 32  # places of each stream, and sub-buffers at each
-FEW_PAGES = 512  # of which all are looked at: a pass for what a sample missed costs more
-
-
-def sample_pieces(source: Source, piece: Piece) -> list[Piece]:
-    """A few short pieces of a piece, evenly over it; all of a short one."""
-    if piece_pages(source, piece) <= FEW_PAGES:
-        return [piece] if piece.last > piece.first else []
-    segments, subbuf = source.stream.segments, source.abi[0]
-    count = piece.last - piece.first
-    chosen = sorted({piece.first + count * k // SAMPLES for k in range(SAMPLES)}) if count else []
-    pieces = []
-    for i in chosen:
-        start = piece.start if i == piece.first else 0
-        size = segments[i].size if piece.stop is None or i + 1 < piece.last else min(piece.stop, segments[i].size)
-        here = SAMPLES // len(chosen)
-        places = {start + max(size - start, 0) * k // here // subbuf * subbuf for k in range(here)}
-        pieces += [Piece(i, i + 1, at, min(at + SAMPLE_PAGES * subbuf, size)) for at in sorted(places)]
-    return pieces
-
-
-def likely_events(recording: Recording, sources: Sequence[Source], window: Window) -> list[Pair]:
-    """Events in a sample of the sub-buffers: nearly all that occur, for next to nothing."""
-    request, slots = slots_request(recording)
-    picked = [(s, p) for s in sources for p in sample_pieces(s, clip(s, window))]
-    run = Run([s for s, _ in picked], window, request, Judge("skip"), [p for _, p in picked]).to_end()
-    met = (slots[i][1] for i in np.flatnonzero(run.decoder.counts()).tolist())
-    return list(dict.fromkeys(pair for pair in met if pair is not None))
 
 
 def losses_of(results: Sequence[Result]) -> np.ndarray:

@@ -21,13 +21,12 @@ from .formats import EventFormat, Field
 from .metadata import Metadata
 from .opening import open_recording
 from .recording import EventContext, Pair, Recording
-from .requests import events_request, others_met, row_bytes, slots_request, timeline_request
+from .requests import EveryEvent, events_request, every_event_request, row_bytes, slots_request, timeline_request
 from .selection import Selection, record_filter
 from .survey import (
     Survey,
     first_time,
     last_time,
-    likely_events,
     losses,
     losses_table,
     problems_table,
@@ -35,7 +34,7 @@ from .survey import (
     short_records,
     survey,
 )
-from .table import Table
+from .table import ColumnData, Table
 from .texts import TraceTexts, ViewTexts
 
 if TYPE_CHECKING:
@@ -378,30 +377,21 @@ class Trace(Metadata, TraceTexts, TraceExports, Mapping[str, "EventView"]):
         """
         recording = self._open()
         columns = check_columns(columns)
-        if events is not None:
-            found, _ = self._tables([recording.find(n) for n in check_names(events)], columns, threads, order)
-            return {recording.key_of[pair]: table for pair, table in found.items()}
-        # in one pass, those that a sample has, while the others are counted; if any is met, it has a pass of its own
-        pairs = self._understood(likely_events(recording, self._sources(), self._selection.window))
-        found, missed = self._tables(pairs, columns, threads, order, count_others=True)
-        if missed := self._understood(missed):
-            told = self if self._errors == "raise" else Trace(recording, self._selection, errors="skip")
-            found |= told._tables(missed, columns, threads, order)[0]
-        return {recording.key_of[pair]: found[pair] for pair in sorted(found, key=recording.place_of.__getitem__)}
-
-    def _understood(self, pairs: list[Pair]) -> list[Pair]:
-        """Unless damage raises: the events among some whose formats can be understood."""
-        return pairs if self._errors == "raise" else readable_pairs(self._recording, pairs)
-
-    def _tables(self, pairs: Iterable[Pair], columns: Sequence[str] | None, threads: int | None, order: str,
-                count_others: bool = False) -> tuple[dict[Pair, Table], list[Pair]]:
-        """The tables of some events, and which of the others occur."""
-        wanted = [(pair, columns) for pair in dict.fromkeys(pairs)]
-        request = partial(events_request, self._open(), wanted, count_others=count_others)
+        request: Callable[[], Request] = partial(every_event_request, recording, columns, self._is_understood)
+        pairs = None if events is None else list(dict.fromkeys(recording.find(n) for n in check_names(events)))
+        if pairs is not None:
+            request = partial(events_request, recording, [(pair, columns) for pair in pairs])
         decoded = self._decode(request, threads, order)
-        tables = {pair: Table([part[i] for part in decoded.batches], self._columns(pair, columns), pair[1])
-                  for i, (pair, _) in enumerate(wanted)}
-        return tables, others_met(self._recording, decoded.counts) if count_others else []
+        batches: dict[Pair, list[dict[str, ColumnData]]] = {pair: [] for pair in pairs or ()}
+        for part, tables in zip(decoded.requests, decoded.batches, strict=True):
+            for pair, table in zip(part.met if isinstance(part, EveryEvent) else batches, tables, strict=True):
+                batches.setdefault(pair, []).append(table)
+        ordered = batches if pairs is not None else sorted(batches, key=recording.place_of.__getitem__)
+        return {recording.key_of[pair]: Table(batches[pair], self._columns(pair, columns), pair[1]) for pair in ordered}
+
+    def _is_understood(self, pair: Pair) -> bool:
+        """Unless damage raises: whether an event's format can be."""
+        return self._errors == "raise" or bool(readable_pairs(self._recording, [pair]))
 
     def iterate(self, events: Iterable[str] | None = None,
                 columns: Sequence[str] | Mapping[str, Sequence[str]] | None = None, *, step_size: int | str = "64 MB"
@@ -457,7 +447,7 @@ class Trace(Metadata, TraceTexts, TraceExports, Mapping[str, "EventView"]):
         recording, sources, window = self._open(), self._sources(), self._selection.window
         names = list(self.events) if events is None else check_names(events)
         pairs = {recording.find(n): n for n in names}
-        chosen = self._understood(list(pairs)) if events is None else pairs
+        chosen = list(filter(self._is_understood, pairs)) if events is None else pairs
         wanted = {pair: columns_of(columns, pairs[pair]) for pair in chosen}
         widest = max((row_bytes(recording, pair, own) for pair, own in wanted.items()), default=1)
         request = partial(events_request, recording, list(wanted.items()))

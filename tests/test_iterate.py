@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -12,8 +14,7 @@ from pagebuilder import ABIS, event, format_text, make_format, pages_of
 
 import ftbuf
 from ftbuf.arguments import parse_size
-from ftbuf.engine import clip
-from ftbuf.survey import likely_events, sample_pieces
+from ftbuf.plan import ORDER
 
 EVENTS = ["sched_waking", "sched_switch"]
 ABI = ABIS["le64"]
@@ -87,14 +88,14 @@ def test_losses_alone_are_those_of_the_survey(recording):
 
 
 def pages_with_a_rare_event() -> bytes:
-    """Thousands of sub-buffers of one event, and one record of another where no sample looks."""
+    """Thousands of sub-buffers of one event, and one record of another amid them."""
     common = [event(COMMON, ABI, number=i) for i in range(100)]
     pages = [bytes(pages_of(ABI, *common, ts=1000 * i)) for i in range(2000)]
     pages[777] = bytes(pages_of(ABI, event(RARE, ABI, number=5), ts=1000 * 777))
     return b"".join(pages)
 
 
-def test_an_event_that_no_sample_has_is_found_all_the_same():
+def test_an_event_that_is_met_late_has_its_table():
     formats = {"test": [format_text(COMMON), format_text(RARE), format_text(NEVER)]}
     data = TraceDat(ABI, formats=formats, buffers=[BufferSpec(pages={0: pages_with_a_rare_event()})]).build().data
     with ftbuf.open(data) as trace:
@@ -105,23 +106,56 @@ def test_an_event_that_no_sample_has_is_found_all_the_same():
         assert list(trace.window(start=5000, end=6000).tables()) == ["common"]
 
 
+def many_kinds(rng: random.Random) -> tuple[list[ftbuf.EventFormat], list[bytes]]:
+    """Events that are met one after another, in runs and woven into each other."""
+    formats = [make_format(f"kind{k:02}", 50 + k, ["int number", "char name[16]", "__data_loc char[] text"]) for k in range(40)]
+    records = []
+    for i in range(6000):
+        known = formats[: 1 + i // 150]
+        fmt = known[-1] if i % 1000 < 500 else rng.choice(known)
+        records.append(event(fmt, ABI, number=i, name=b"n%d" % (i % 9), text=b"t%d" % i, common_pid=i % 5))
+    return formats, records
+
+
+@pytest.mark.parametrize("options", [{}, {"threads": 3}, {"order": "cpu"}, {"columns": ["number", ORDER]}], ids=str)
+def test_tables_of_all_events_are_those_of_each(options):
+    formats, records = many_kinds(random.Random(7))
+    halves = {cpu: pages_of(ABI, *records[cpu::2], ts=1000 + cpu) for cpu in range(2)}
+    data = TraceDat(ABI, formats={"test": [format_text(f) for f in formats]}, buffers=[BufferSpec(pages=halves)]).build().data
+    with ftbuf.open(data) as trace:
+        tables = trace.tables(**options)
+        assert list(tables) == [f.name for f in formats]
+        columns = options.get("columns")
+        for name, table in tables.items():
+            alone = trace[name].table(columns, order=options.get("order", "time"))
+            for column in alone:
+                if column != ORDER:
+                    np.testing.assert_array_equal(table[column], alone[column])
+        if columns:  # the place among all records, not among its own
+            assert sorted(n for t in tables.values() for n in t[ORDER].tolist()) == list(range(len(records)))
+
+
+def test_an_event_of_several_files_has_one_table():
+    """Each file numbers its events in its own way; one of them meets an event long before the other."""
+    formats, records = many_kinds(random.Random(8))
+    other = [replace(f, id=f.id + 7) for f in reversed(formats[:20])]
+    theirs = [event(f, ABI, number=-i, name=b"x", text=b"y") for f in other for i in range(40)]
+    files = [TraceDat(ABI, formats={"test": [format_text(f) for f in known]},
+                      buffers=[BufferSpec(pages={0: pages_of(ABI, *made, ts=ts)})]).build().data
+             for known, made, ts in ((formats, records, 1000), (other, theirs, 1200))]
+    with ftbuf.open(files) as trace:
+        tables = trace.tables()
+        assert {name: len(t) for name, t in tables.items()} == trace.events
+        for name, table in tables.items():
+            alone = trace[name].table()
+            assert table.column_names == alone.column_names
+            for column in alone:
+                np.testing.assert_array_equal(table[column], alone[column])
+
+
 def test_all_events_are_the_same_whether_named_or_not(trace):
     named, found = trace.tables(list(trace.events)), trace.tables()
     assert {n: t.column_names for n, t in named.items()} == {n: t.column_names for n, t in found.items()}
     for name, table in found.items():
         for column in table:
             np.testing.assert_array_equal(np.asarray(table[column], object), np.asarray(named[name][column], object))
-
-
-def test_samples_are_of_the_window():
-    """What a window of one long segment is sampled at lies in it: else its events would be met in a second pass."""
-    data = b"".join(bytes(pages_of(ABI, event(COMMON, ABI, number=i), ts=1000 * i)) for i in range(2000))
-    file = TraceDat(ABI, formats={"test": [format_text(COMMON)]}, buffers=[BufferSpec(pages={0: data})]).build().data
-    with ftbuf.open(file) as trace:
-        for start, end in ((None, None), (1_500_000, 1_510_000), (0, 3000), (1_999_000, None)):
-            view = trace.window(start, end)
-            sources, window = view.recording.sources(), view.selection.window
-            assert likely_events(trace.recording, sources, window) == [("test", "common")]
-            piece = clip(sources[0], window)
-            for sample in sample_pieces(sources[0], piece):
-                assert piece.start <= sample.start < (sample.stop or len(data)) <= (piece.stop or len(data))

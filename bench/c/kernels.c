@@ -55,7 +55,7 @@ static uint8_t *read_file(const char *path, size_t *size)
 static uint16_t slot_of[FTB_N_IDS], plan_of_slot[FTB_N_IDS];
 static uint64_t count_of_slot[FTB_N_IDS];
 static ftb_plan plans[MOST_PLANS];
-static ftb_group groups[MOST_PLANS];
+static ftb_group groups[MOST_PLANS], *group_of_plan[MOST_PLANS];
 static uint32_t n_plans;
 static int32_t codes[PIDS];
 static const ftb_comms comms = {codes, PIDS};
@@ -155,6 +155,8 @@ int main(int argc, char **argv)
     read_plans(argv[3]);
     if (!gather)
         memset(plan_of_slot, 0xff, sizeof plan_of_slot);
+    for (uint32_t i = 0; i < n_plans; i++)
+        group_of_plan[i] = &groups[i];
     const ftb_select select = {.slot_of = slot_of};
     double best = 1e9, best_copy = 1e9;
     uint64_t events = 0;
@@ -167,8 +169,9 @@ int main(int argc, char **argv)
         ftb_source sources[3] = {{.batch = &batches[0]}, {.batch = &batches[1]}};
         ftb_decoder d = {.merge = {.streams = s, .n_streams = streams, .sources = sources}, .context = {s, streams, size},
                          .plan_of_slot = plan_of_slot, .count_of_slot = count_of_slot, .plans = plans,
-                         .n_plans = argv[1][0] == 's' ? 0 : n_plans, .groups = groups, .batch = &batches[2]};
+                         .n_plans = argv[1][0] == 's' ? 0 : n_plans, .groups = group_of_plan, .batch = &batches[2]};
         ftb_merge_plant(&d.merge);
+        ftb_batch_clear(d.batch);
         double t = now();
         for (uint32_t i = 0; i < streams; i++)
             ftb_stream_feed(&s[i], data, size, 0, 1);
