@@ -299,15 +299,6 @@ FTB_ALWAYS_INLINE void put(ftb_batch *out, uint32_t n, uint64_t ts, const uint8_
     out->meta[n] = meta;
 }
 
-/* What a run of records was like, and where the walk goes on. */
-FTB_ALWAYS_INLINE void leave_run(ftb_stream *s, const uint8_t *p, uint64_t ts, uint64_t events)
-{
-    s->cur = p;
-    s->ts = ts;
-    s->data_ts = events > 0 ? ts : s->data_ts;
-    s->events += events;
-}
-
 /* Short data records of today's header with a u16 id: as many as follow one another. Stops before any other record, before one
  * that does not fit, and when the batch is full. Unwanted records are overwritten by the next: no branch. */
 FTB_ALWAYS_INLINE void walk_varied(ftb_stream *s, const ftb_select *select, ftb_batch *out, int big)
@@ -332,7 +323,7 @@ FTB_ALWAYS_INLINE void walk_varied(ftb_stream *s, const ftb_select *select, ftb_
         p = next;
         events++;
     }
-    leave_run(s, p, ts, events);
+    ftb_leave_run(s, p, ts, events);
     out->n = n;
     ftb_note_differences(out, from);
     s->varied = out->differ >> 32 != 0;
@@ -372,7 +363,7 @@ static void walk_guessing(ftb_stream *s, const ftb_select *select, ftb_batch *ou
         left -= total;
         events++;
     }
-    leave_run(s, p, ts, events);
+    ftb_leave_run(s, p, ts, events);
     out->n = n;
     ftb_note_differences(out, from);
     s->varied = changes * 8 > events;
@@ -519,6 +510,14 @@ static void drop_unwanted(const ftb_stream *s, const ftb_select *select, ftb_bat
         n += (uint32_t)(ftb_record_wanted(s->abi, select, b->ts[i], b->data[i], ftb_len(b, i)) && filter_matches(s, select, b, i));
     }
     b->n = n;
+}
+
+int ftb_step_page(ftb_stream *s, const ftb_select *select, ftb_batch *out, ftb_report *report)
+{
+    int ends_page, status = walk_one(s, select, out, report, &ends_page);
+    if (ends_page)
+        return ftb_close_page(s, status, s->cur, report);
+    return FTB_OK;
 }
 
 int ftb_walk_page(ftb_stream *s, const ftb_select *select, ftb_batch *out, ftb_report *report)

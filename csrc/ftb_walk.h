@@ -41,6 +41,18 @@ int ftb_next_record(ftb_stream *s, ftb_record *r, int *ends_page);
 /* Leave the page; `status` names the defect met at `at`, which costs the rest of the committed data. */
 int ftb_close_page(ftb_stream *s, int status, const uint8_t *at, ftb_report *report);
 
+/* What a run of records was like, and where the walk goes on. */
+static inline void ftb_leave_run(ftb_stream *s, const uint8_t *p, uint64_t ts, uint64_t events)
+{
+    s->cur = p;
+    s->ts = ts;
+    s->data_ts = events > 0 ? ts : s->data_ts;
+    s->events += events;
+}
+
+/* Step over the next record of the open page, whatever it is; a wanted one goes to the batch. Closes the page where it ends. */
+int ftb_step_page(ftb_stream *s, const ftb_select *select, ftb_batch *out, ftb_report *report);
+
 /* Walk the open page until it ends (in_page is 0 then) or the batch is full; takes down the time of the last record. */
 int ftb_walk_page(ftb_stream *s, const ftb_select *select, ftb_batch *out, ftb_report *report);
 /* Whether the shortest data record, of one word, holds its event's id, a u16: the fast walks need not look. */

@@ -465,6 +465,8 @@ typedef struct {
     ftb_batch *batch;
     uint32_t at;      /* the first of the batch that still waits */
     int filled;       /* what came of filling the batch */
+    uint8_t woven;    /* so many batches of several kinds of records came one after another, up to a few */
+    uint8_t choosy;   /* some records are left out */
     uint8_t meets;    /* plans may be added: see FTB_NEED_PLAN */
     uint16_t new_slot;
 } ftb_decoder;

@@ -1,0 +1,14 @@
+/* Records of one CPU straight to the groups of their plans. */
+#ifndef FTB_STRAIGHT_H
+#define FTB_STRAIGHT_H
+
+#include "ftbuf.h"
+
+/* Whether a stream's records can go so: unless something is to be left out, or told of the next record. */
+int ftb_may_go_straight(const ftb_stream *s);
+
+/* Walk the open page until the group of a plan is full: that plan. FTB_NO_PLAN: the next record is of no plan, or unusual, or there
+ * is none. */
+uint16_t ftb_walk_straight(ftb_stream *s, const uint16_t *plan_of_slot, ftb_group *const *groups);
+
+#endif
