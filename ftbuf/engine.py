@@ -293,6 +293,7 @@ class Request:
     plan_of_slot: np.ndarray  # uint16
     plans: list[EventPlan]
     tables: list[TableParts] | None = None  # None: one table a plan
+    met: list[tuple[str, str]] = field(default_factory=list)  # the events whose tables they are
     meets: ClassVar[bool] = False  # whether slots may wait for a plan
 
     def meet(self, slot: int) -> None:

@@ -77,7 +77,6 @@ class EveryEvent(Request):
     columns: Columns = field(kw_only=True)
     understood: Callable[[Pair], bool] = field(kw_only=True)
     slots: list[Slot] = field(kw_only=True)
-    met: list[Pair] = field(default_factory=list)  # whose tables they are
 
     def meet(self, slot: int) -> None:
         pair = self.slots[slot][1]
@@ -86,7 +85,6 @@ class EveryEvent(Request):
         if self.understood(pair):
             for i, number, plan in add_table(self, self.recording, pair, self.columns):
                 self.plan_of_slot[self.selects[i].slot_of[number]] = plan
-            self.met.append(pair)
 
 
 def every_event_request(recording: Recording, columns: Columns, understood: Callable[[Pair], bool]) -> EveryEvent:
@@ -110,6 +108,7 @@ def add_table(request: Request, recording: Recording, pair: Pair, columns: Colum
             request.plans.append(EventPlan(known.fixed_length, file.container.big_endian, own, i))
     assert request.tables is not None
     request.tables.append(joint_table([plan for _, _, plan in added], request.plans, names))
+    request.met.append(pair)
     return added
 
 

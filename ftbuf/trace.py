@@ -21,7 +21,7 @@ from .formats import EventFormat, Field
 from .metadata import Metadata
 from .opening import open_recording
 from .recording import EventContext, Pair, Recording
-from .requests import EveryEvent, events_request, every_event_request, row_bytes, slots_request, timeline_request
+from .requests import events_request, every_event_request, row_bytes, slots_request, timeline_request
 from .selection import Selection, record_filter
 from .survey import (
     Survey,
@@ -377,17 +377,22 @@ class Trace(Metadata, TraceTexts, TraceExports, Mapping[str, "EventView"]):
         """
         recording = self._open()
         columns = check_columns(columns)
-        request: Callable[[], Request] = partial(every_event_request, recording, columns, self._is_understood)
-        pairs = None if events is None else list(dict.fromkeys(recording.find(n) for n in check_names(events)))
-        if pairs is not None:
-            request = partial(events_request, recording, [(pair, columns) for pair in pairs])
-        decoded = self._decode(request, threads, order)
-        batches: dict[Pair, list[dict[str, ColumnData]]] = {pair: [] for pair in pairs or ()}
-        for part, tables in zip(decoded.requests, decoded.batches, strict=True):
-            for pair, table in zip(part.met if isinstance(part, EveryEvent) else batches, tables, strict=True):
+        if events is None:
+            request = partial(every_event_request, recording, columns, self._is_understood)
+            every = self._decoded_tables(request, columns, threads, order)
+            return {recording.key_of[pair]: every[pair] for pair in sorted(every, key=recording.place_of.__getitem__)}
+        wanted = [(pair, columns) for pair in dict.fromkeys(map(recording.find, check_names(events)))]
+        found = self._decoded_tables(partial(events_request, recording, wanted), columns, threads, order)
+        return {recording.key_of[pair]: table for pair, table in found.items()}
+
+    def _decoded_tables(self, make: Callable[[], Request], columns: Sequence[str] | None, threads: int | None, order: str
+                        ) -> dict[Pair, Table]:
+        decoded = self._decode(make, threads, order)
+        batches: dict[Pair, list[dict[str, ColumnData]]] = {}
+        for request, tables in zip(decoded.requests, decoded.batches, strict=True):
+            for pair, table in zip(request.met, tables, strict=True):
                 batches.setdefault(pair, []).append(table)
-        ordered = batches if pairs is not None else sorted(batches, key=recording.place_of.__getitem__)
-        return {recording.key_of[pair]: Table(batches[pair], self._columns(pair, columns), pair[1]) for pair in ordered}
+        return {pair: Table(parts, self._columns(pair, columns), pair[1]) for pair, parts in batches.items()}
 
     def _is_understood(self, pair: Pair) -> bool:
         """Unless damage raises: whether an event's format can be."""
