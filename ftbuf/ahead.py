@@ -38,9 +38,9 @@ class Direct:
 
     def places(self, i: int, index: int) -> range:
         """The segments from `index` on that make up a block: at least one, where there is one."""
-        segments, stop, size = self.streams[i].segments, index, 0
-        while stop < self.ends[i] and (stop == index or size + segments[stop].size <= self.block_bytes):
-            size += segments[stop].size
+        sizes, stop, size = self.streams[i].sizes, index, 0
+        while stop < self.ends[i] and (stop == index or size + sizes[stop] <= self.block_bytes):
+            size += sizes[stop]
             stop += 1
         return range(index, stop)
 

@@ -417,10 +417,9 @@ def piece_pages(source: Source, piece: Piece) -> int:
 
 
 def piece_bytes(source: Source, piece: Piece) -> int:
-    sizes = [segment.size for segment in source.stream.segments[piece.first:piece.last]]
-    if sizes and piece.stop is not None:
-        sizes[-1] = min(sizes[-1], piece.stop)
-    return max(sum(sizes) - piece.start, 0)
+    sizes = source.stream.sizes[piece.first:piece.last]
+    beyond = max(sizes[-1] - piece.stop, 0) if sizes and piece.stop is not None else 0
+    return max(sum(sizes) - beyond - piece.start, 0)
 
 
 def clip(source: Source, window: Window) -> Piece:
@@ -469,7 +468,7 @@ def in_time_order(sources: Sequence[Source], window: Window, make: MakeRequest, 
 
 
 def thread_count(sources: Sequence[Source], threads: int | None) -> int:
-    size = sum(segment.size for s in sources for segment in s.stream.segments)
+    size = sum(sum(s.stream.sizes) for s in sources)
     if threads is None:
         return max(1, min(os.cpu_count() or 1, size // THREAD_BYTES))
     if isinstance(threads, bool) or not isinstance(threads, int):
@@ -483,12 +482,11 @@ def time_cuts(sources: Sequence[Source], window: Window, parts: int) -> list[int
     """Times that cut the window into parts of about the same number of sub-buffers, by the largest stream."""
     if parts < 2 or not sources:
         return []
-    largest = max(sources, key=lambda s: sum(g.size for g in s.stream.segments))
+    largest = max(sources, key=lambda s: sum(s.stream.sizes))
     finder, cuts = Clip(largest), set()
     low, high = window.bounds() or (-(1 << 63), (1 << 63) - 1)
     piece = clip(largest, window)
-    segments = largest.stream.segments
-    total = sum(segments[i].size for i in range(piece.first, piece.last))
+    total = sum(largest.stream.sizes[piece.first:piece.last])
     for part in range(1, parts):
         time = time_at(finder, piece, total * part // parts)
         if time is not None and low < time < high:
@@ -498,9 +496,9 @@ def time_cuts(sources: Sequence[Source], window: Window, parts: int) -> list[int
 
 def time_at(finder: Clip, piece: Piece, offset: int) -> int | None:
     """Time of the sub-buffer at a byte offset into a piece."""
-    subbuf = finder.source.abi[0]
+    subbuf, sizes = finder.source.abi[0], finder.source.stream.sizes
     for i in range(piece.first, piece.last):
-        size = finder.source.stream.segments[i].size
+        size = sizes[i]
         if offset < size:
             pages = finder.pages(i)
             return None if pages is None else finder.walker.page_time(pages, offset // subbuf)
@@ -513,13 +511,13 @@ def meet(source: Source, piece: Piece, after: Piece) -> bool:
 
     Where all neighbours do, and no part saw the clock step back, it nowhere does, and no sub-buffer was left out.
     """
-    segments = source.stream.segments
-    if not len(segments):
+    sizes = source.stream.sizes
+    if not len(sizes):
         return True
-    if piece.last == 0 or after.first >= len(segments):
+    if piece.last == 0 or after.first >= len(sizes):
         return False
-    starts = list(accumulate((s.size for s in segments), initial=0))
-    stop = segments[piece.last - 1].size if piece.stop is None else min(piece.stop, segments[piece.last - 1].size)
+    starts = list(accumulate(sizes, initial=0))
+    stop = sizes[piece.last - 1] if piece.stop is None else min(piece.stop, sizes[piece.last - 1])
     return starts[after.first] + after.start < starts[piece.last - 1] + stop
 
 

@@ -200,5 +200,5 @@ def buffer_info(r: Recording, b: Buffer, name: str) -> dict[str, Any]:
         "clock_unit": clock_unit(b.clock, r.correction),
         "subbuf_size": b.subbuf_size,
         "cpus": sorted(s.cpu for s in b.streams),
-        "bytes": sum(g.size for s in b.streams for g in s.segments),
+        "bytes": sum(sum(s.sizes) for s in b.streams),
     }

@@ -49,7 +49,7 @@ def cpu_counts(recording: Recording) -> list[CpuCounts]:
         key = source.buffer_name, source.stream.cpu
         row = rows.setdefault(key, CpuCounts(*key, {}))
         row.pages, row.events = stats[0], stats[1]
-        row.bytes = sum(segment.size for segment in source.stream.segments)
+        row.bytes = sum(source.stream.sizes)
         counts = result.losses["count"][result.losses["stream"] == i]
         row.gaps, row.unknown_gaps = len(counts), int(np.count_nonzero(counts < 0))
         row.lost = int(counts[counts > 0].sum())

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import DamageError, FormatError
 
@@ -30,8 +30,7 @@ class Problem:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     """A run of whole sub-buffers that can be had as one contiguous piece of memory.
 
     Where the input was cut short, the last segment of a stream may hold the readable part of one sub-buffer
@@ -56,6 +55,11 @@ class Stream(ABC):
         Raises DamageError (or TruncatedError, CompressionError) with CPU and offset when they cannot be had.
         Safe to call from several threads.
         """
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """The sizes of the segments: where there are many, quicker than the segments themselves."""
+        return [segment.size for segment in self.segments]
 
     @property
     def compressed(self) -> bool:

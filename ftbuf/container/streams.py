@@ -114,6 +114,10 @@ class ChunkStream(Stream):
         return self._table[0]
 
     @property
+    def sizes(self) -> Sequence[int]:
+        return self._table[0].sizes
+
+    @property
     def problems(self) -> Sequence[Problem]:  # type: ignore[override]
         return self._table[1]
 

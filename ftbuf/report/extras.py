@@ -52,7 +52,7 @@ def _places(recording: Recording, buffer: Buffer) -> Iterator[bytes]:
     position = buffer.subbuf_size
     for cpu in range(cpu_count(recording)):
         stream = streams.get(cpu)
-        size = sum(segment.size for segment in stream.segments) if stream is not None else 0
+        size = sum(stream.sizes) if stream is not None else 0
         offset = 0
         if stream is not None and stream.segments:
             offset = position if stream.compressed else stream.segments[0].offset
