@@ -27,6 +27,7 @@ class Chunks:
 
     def __init__(self, n: int, bad: frozenset[int] = frozenset()) -> None:
         self.segments = [Segment(i, 40_000) for i in range(n)]
+        self.sizes = [40_000] * n
         self.bad = bad
         self.loads: list[int] = []
 
