@@ -19,6 +19,7 @@ from .measure import copy_fresh, copy_touched, side_by_side
 
 SIZES = {"memory": 64 << 20, "cache": 256 << 10}  # of pages; the columns of the first fit the pool, so that they can be reused
 IN_CACHE_REPEATS = 64
+ROUNDS = 20
 
 
 def scan(load: Workload) -> int:
@@ -50,7 +51,7 @@ def measure(load: Workload, where: str) -> dict[str, Any]:
 
     works = {"touched": times(copy_touched(data)), "fresh": times(copy_fresh(data)), "scan": times(lambda: scan(load)),
              "decode": times(lambda: decode(load)), "decode fresh": times(lambda: decode(load))}
-    seconds = side_by_side(works, before={"decode fresh": _core.empty_pool})
+    seconds = side_by_side(works, ROUNDS, {"decode": lambda: decode(load), "decode fresh": _core.empty_pool})
     limit = (data.nbytes + out) / (2 * data.nbytes)
     return {"workload": load.name, "from": where, "MB": data.nbytes / 1e6, "events": events, "out/in": out / data.nbytes,
             "L": limit, "memcpy GB/s": data.nbytes * again / seconds["touched"] / 1e9,

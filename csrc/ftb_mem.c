@@ -158,7 +158,10 @@ static void move(ftb_column *column, ftb_column larger)
     larger.size = column->size;
     if (column->size > 0)
         memcpy(larger.data, column->data, column->size);
-    release(column);
+    if (column->mapped)
+        release(column);
+    else
+        free(column->data); /* as large as nobody asks for */
     *column = larger;
 }
 
@@ -206,9 +209,11 @@ int ftb_column_reserve_for(ftb_column *column, size_t extra, size_t expected)
             capacity = want;
         capacity = capacity > want ? capacity : want;
         capacity = capacity > FIRST_CAPACITY ? capacity : FIRST_CAPACITY;
+        /* small memory of the pool is for those who know that they need no more */
+        const size_t from_pool = capacity >= HUGE_FROM ? capacity : 0;
         /* where a guess is too much for the system, what is needed may not be */
         if ((expected <= want || grow(column, want, expected, expected + expected / 12) != FTB_OK) &&
-            grow(column, want, capacity, capacity) != FTB_OK)
+            grow(column, want, from_pool, capacity) != FTB_OK)
             return FTB_NO_MEMORY;
     }
     make_ready(column, want);

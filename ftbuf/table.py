@@ -43,6 +43,8 @@ def read_only(array: np.ndarray) -> np.ndarray:
 class Plain:
     """Numbers: one per row, or a fixed number of them per row (two-dimensional)."""
 
+    __slots__ = ("values",)
+
     def __init__(self, values: np.ndarray) -> None:
         self.values = read_only(values)
 
@@ -79,6 +81,8 @@ class Plain:
 
 class Encoded:
     """Strings: an int32 code per row into ``strings``."""
+
+    __slots__ = ("_objects", "codes", "strings")
 
     def __init__(self, codes: np.ndarray, strings: list[str]) -> None:
         self.codes = read_only(codes)
@@ -127,6 +131,8 @@ class Encoded:
 
 class Lists:
     """A varying number of elements per row: row i is values[ends[i - 1]:ends[i]]."""
+
+    __slots__ = ("ends", "values")
 
     def __init__(self, ends: np.ndarray, values: np.ndarray) -> None:
         self.ends = read_only(ends)
