@@ -200,6 +200,7 @@ static int gather_batch(ftb_decoder *d)
 
 #define WOVEN_FROM 4
 #define STRAIGHT_PAGES 64
+#define STRAIGHT_RECORDS 8192
 
 /* One record of the only stream that is not of the usual kind, or the end of its page. */
 static int step_aside(ftb_decoder *d, ftb_stream *s)
@@ -224,7 +225,8 @@ static int go_straight(ftb_decoder *d, uint64_t *seen, uint64_t max_records)
     ftb_stream *s = &d->merge.streams[0];
     const uint64_t before = s->events - *seen, last = s->pages + STRAIGHT_PAGES;
     int status = FTB_OK;
-    while (status == FTB_OK && *seen < max_records && s->pages < last && !d->choosy && ftb_may_go_straight(s) && (s->in_page || s->next_page < s->size)) {
+    while (status == FTB_OK && *seen < max_records && s->pages < last && !d->choosy && ftb_may_go_straight(s) &&
+           (s->in_page || s->next_page < s->size)) {
         if (!s->in_page) {
             status = ftb_open_page(s, &d->report);
             continue;
@@ -234,21 +236,47 @@ static int go_straight(ftb_decoder *d, uint64_t *seen, uint64_t max_records)
         *seen = s->events - before;
     }
     s->last_ts = s->events > 0 ? (int64_t)s->data_ts : s->last_ts;
-    d->woven = WOVEN_FROM - 1; /* the next batch tells whether they still come so */
     return status;
 }
 
-/* Whether records of several kinds have come in turns for some batches: what comes in runs is quicker by batches. */
-static int is_woven(const ftb_decoder *d)
+/* All streams' records, as many as some dozen pages hold. */
+static int merge_straight(ftb_decoder *d, uint64_t *seen, uint64_t max_records)
 {
-    return d->merge.n_streams == 1 && d->orders == NULL && d->woven >= WOVEN_FROM && !d->choosy;
+    ftb_merge *m = &d->merge;
+    const ftb_source *root = &m->sources[2 * m->n_streams - 2];
+    ftb_source *left = &m->sources[root->left], *right = &m->sources[root->right];
+    int status = FTB_OK;
+    for (const uint64_t stop = *seen + STRAIGHT_RECORDS; status == FTB_OK && *seen < stop && *seen < max_records;) {
+        status = ftb_merge_have(m, root->left, &d->report);
+        if (status == FTB_OK)
+            status = ftb_merge_have(m, root->right, &d->report);
+        if (status != FTB_OK)
+            break;
+        if (left->pos == left->batch->n && right->pos == right->batch->n)
+            return FTB_DONE;
+        const uint32_t before = left->pos + right->pos;
+        const uint16_t plan = ftb_merge_straight(left, right, d, &d->new_slot);
+        *seen += left->pos + right->pos - before;
+        status = plan == FTB_NEW_PLAN ? FTB_NEED_PLAN : plan != FTB_NO_PLAN ? gather_group(d, plan) : FTB_OK;
+    }
+    return status;
+}
+
+/* Records of several kinds in turns, without batches; FTB_OK: go on by batches, which tell whether they still come so. (What comes in
+ * runs is quicker by batches.) */
+static int decode_woven(ftb_decoder *d, uint64_t *seen, uint64_t max_records)
+{
+    if (d->woven < WOVEN_FROM || d->choosy || d->orders != NULL)
+        return FTB_OK;
+    d->woven = WOVEN_FROM - 1;
+    return d->merge.n_streams == 1 ? go_straight(d, seen, max_records) : merge_straight(d, seen, max_records);
 }
 
 static int decode(ftb_decoder *d, uint64_t max_records)
 {
     for (uint64_t seen = 0; seen < max_records; seen += d->batch->n) {
         if (d->at == d->batch->n) {
-            int status = is_woven(d) ? go_straight(d, &seen, max_records) : FTB_OK;
+            int status = decode_woven(d, &seen, max_records);
             if (status != FTB_OK || seen >= max_records)
                 return status;
             ftb_batch_clear(d->batch);

@@ -28,7 +28,7 @@ static int fill(ftb_merge *m, uint32_t source, ftb_batch *out, ftb_report *repor
 
 /* Have the source's next record at hand, or know that there is none. What waits here is used up before a segment is asked for:
  * when FTB_NEED_SEGMENT has come through to the caller, no source between the stream and the caller holds a ref any more. */
-static int have(ftb_merge *m, uint32_t source, ftb_report *report)
+int ftb_merge_have(ftb_merge *m, uint32_t source, ftb_report *report)
 {
     ftb_source *s = &m->sources[source];
     if (s->pos < s->batch->n || s->done)
@@ -125,9 +125,9 @@ static int fill_from_two(ftb_merge *m, uint32_t source, ftb_batch *out, ftb_repo
 {
     ftb_source *left = &m->sources[m->sources[source].left], *right = &m->sources[m->sources[source].right];
     while (out->n < FTB_BATCH) {
-        int status = have(m, m->sources[source].left, report);
+        int status = ftb_merge_have(m, m->sources[source].left, report);
         if (status == FTB_OK)
-            status = have(m, m->sources[source].right, report);
+            status = ftb_merge_have(m, m->sources[source].right, report);
         if (status != FTB_OK)
             return status;
         const int any_left = left->pos < left->batch->n, any_right = right->pos < right->batch->n;

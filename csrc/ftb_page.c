@@ -299,6 +299,12 @@ FTB_ALWAYS_INLINE void put(ftb_batch *out, uint32_t n, uint64_t ts, const uint8_
     out->meta[n] = meta;
 }
 
+/* Whether few of a run's records are wanted; short runs tell little. */
+static int is_rare(uint32_t wanted, uint64_t events)
+{
+    return events >= 16 && (uint64_t)wanted * 8 < events;
+}
+
 /* Short data records of today's header with a u16 id: as many as follow one another. Stops before any other record, before one
  * that does not fit, and when the batch is full. Unwanted records are overwritten by the next: no branch. */
 FTB_ALWAYS_INLINE void walk_varied(ftb_stream *s, const ftb_select *select, ftb_batch *out, int big)
@@ -327,6 +333,36 @@ FTB_ALWAYS_INLINE void walk_varied(ftb_stream *s, const ftb_select *select, ftb_
     out->n = n;
     ftb_note_differences(out, from);
     s->varied = out->differ >> 32 != 0;
+    s->rare = is_rare(n - from, events);
+}
+
+/* The same where most records are unwanted: a branch that is nearly always right costs less than storing them all. */
+static void walk_rare(ftb_stream *s, const ftb_select *select, ftb_batch *out)
+{
+    const uint16_t *slot_of = select->slot_of;
+    const uint32_t id_at = HEADER + s->abi->type_offset, from = out->n;
+    const uint8_t *p = s->cur, *end = s->end;
+    uint64_t ts = s->ts, events = 0;
+    uint32_t n = from;
+
+    while (n < FTB_BATCH && (size_t)(end - p) >= EXTENDED) {
+        __builtin_prefetch(p + PREFETCH, 0, 1);
+        __builtin_prefetch(p + PREFETCH_NEAR, 0, 3);
+        const uint32_t word = ftb_load32(p, 0), type = header_type(word, 0);
+        const uint8_t *next = p + HEADER + 4 * (size_t)type;
+        if (type - 1 >= TYPE_LEN_MAX_SHORT || next > end)
+            break;
+        const uint16_t slot = slot_of[ftb_load16(p + id_at, 0)];
+        ts += header_delta(word, 0);
+        if (FTB_UNLIKELY(slot != FTB_NO_SLOT))
+            put(out, n++, ts, p + HEADER, ftb_meta(4 * type, slot, (uint16_t)s->index));
+        p = next;
+        events++;
+    }
+    ftb_leave_run(s, p, ts, events);
+    out->n = n;
+    ftb_note_differences(out, from);
+    s->rare = is_rare(n - from, events);
 }
 
 /* The same where most records are as long as the one before: that this one is, too, lets the CPU go on before its header is loaded.
@@ -367,12 +403,15 @@ static void walk_guessing(ftb_stream *s, const ftb_select *select, ftb_batch *ou
     out->n = n;
     ftb_note_differences(out, from);
     s->varied = changes * 8 > events;
+    s->rare = is_rare(n - from, events);
 }
 
 static void walk_run(ftb_stream *s, const ftb_select *select, ftb_batch *out)
 {
     if (s->abi->big_endian)
         walk_varied(s, select, out, 1);
+    else if (s->rare)
+        walk_rare(s, select, out);
     else if (s->varied)
         walk_varied(s, select, out, 0);
     else

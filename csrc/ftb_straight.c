@@ -1,5 +1,5 @@
-/* Records of one CPU straight to the groups of their plans: where nothing is to be merged and nothing left out, a batch of refs in
- * between would only be copied from. As far as all goes well: whatever is unusual is left to the walk in ftb_page.c. */
+/* Records straight to the groups of their plans, from the pages of one CPU or out of the merge of several: a batch of refs in between
+ * would only be copied from. */
 #include "ftb_straight.h"
 
 #include "ftb_inline.h"
@@ -21,6 +21,7 @@ FTB_ALWAYS_INLINE uint32_t add(ftb_group *g, uint64_t ts, const uint8_t *payload
     return g->n = n + 1;
 }
 
+/* As far as all goes well: whatever is unusual is left to the walk in ftb_page.c. */
 uint16_t ftb_walk_straight(ftb_stream *s, const uint16_t *plan_of_slot, ftb_group *const *groups)
 {
     const uint16_t *slot_of = s->select->slot_of;
@@ -32,6 +33,7 @@ uint16_t ftb_walk_straight(ftb_stream *s, const uint16_t *plan_of_slot, ftb_grou
 
     while (full == FTB_NO_PLAN && (size_t)(end - p) >= EXTENDED) {
         __builtin_prefetch(p + PREFETCH, 0, 1);
+        __builtin_prefetch(p + PREFETCH_NEAR, 0, 3);
         const uint32_t word = ftb_load32(p, 0), type = word & 31;
         const uint8_t *next = p + HEADER + 4 * (size_t)type;
         if (type - 1 >= TYPE_LEN_MAX_SHORT || next > end)
@@ -51,4 +53,41 @@ uint16_t ftb_walk_straight(ftb_stream *s, const uint16_t *plan_of_slot, ftb_grou
     }
     ftb_leave_run(s, p, ts, events);
     return full;
+}
+
+/* One record of a batch. Returns its plan where that is full or new, else FTB_NO_PLAN. */
+FTB_ALWAYS_INLINE uint16_t hand_on(const ftb_batch *b, uint32_t at, const ftb_decoder *d, uint16_t *new_slot)
+{
+    const uint64_t meta = b->meta[at];
+    const uint16_t slot = (uint16_t)(meta >> 16), plan = d->plan_of_slot[slot];
+    if (FTB_UNLIKELY(plan >= FTB_NEW_PLAN)) {
+        if (plan == FTB_NO_PLAN)
+            d->count_of_slot[slot]++;
+        *new_slot = slot;
+        return plan;
+    }
+    ftb_group *g = d->groups[plan];
+    __builtin_prefetch(b->data[at] + FTB_AHEAD, 0, 1); /* spreads what the next walk will want of memory */
+    return add(g, (uint64_t)b->ts[at], b->data[at], meta) == g->most ? plan : FTB_NO_PLAN;
+}
+
+uint16_t ftb_merge_straight(ftb_source *left, ftb_source *right, const ftb_decoder *d, uint16_t *slot)
+{
+    const ftb_decoder by = *d; /* a copy: the compiler must take the decoder's own members for changed by every store */
+    const ftb_batch *a = left->batch, *b = right->batch;
+    uint32_t i = left->pos, j = right->pos;
+    uint16_t plan = FTB_NO_PLAN;
+    while (plan == FTB_NO_PLAN && (i < a->n || j < b->n)) {
+        if (FTB_UNLIKELY(i == a->n ? !left->done : j == b->n && !right->done))
+            break;
+        const uint32_t is_right = i == a->n || (j < b->n && b->ts[j] < a->ts[i]); /* equal times: the left one */
+        plan = hand_on(is_right ? b : a, is_right ? j : i, &by, slot);
+        if (plan == FTB_NEW_PLAN)
+            break;
+        i += !is_right;
+        j += is_right;
+    }
+    left->pos = i;
+    right->pos = j;
+    return plan;
 }

@@ -1,4 +1,4 @@
-/* Records of one CPU straight to the groups of their plans. */
+/* Records straight to the groups of their plans. */
 #ifndef FTB_STRAIGHT_H
 #define FTB_STRAIGHT_H
 
@@ -10,5 +10,9 @@ int ftb_may_go_straight(const ftb_stream *s);
 /* Walk the open page until the group of a plan is full: that plan. FTB_NO_PLAN: the next record is of no plan, or unusual, or there
  * is none. */
 uint16_t ftb_walk_straight(ftb_stream *s, const uint16_t *plan_of_slot, ftb_group *const *groups);
+
+/* Records of two sources in the order of a merge, until the group of a plan is full: that plan. FTB_NEW_PLAN: the next one, of
+ * `*slot`, waits for its plan. FTB_NO_PLAN: a source that is not done is used up. */
+uint16_t ftb_merge_straight(ftb_source *left, ftb_source *right, const ftb_decoder *d, uint16_t *slot);
 
 #endif

@@ -254,6 +254,7 @@ typedef struct {
     uint64_t data_ts; /* raw, of the last data record */
     uint8_t in_page, clipped, lost_pending, backwards;
     uint8_t varied; /* the last records were of various lengths */
+    uint8_t rare;   /* and few of them wanted */
     int64_t last_ts; /* corrected, of the last data record; INT64_MIN before the first */
     /* what was seen */
     uint64_t pages, events, paddings, time_extends, time_stamps, missed_pages;
@@ -305,6 +306,9 @@ typedef struct {
 
 /* Build the tree, once n_streams and sources are set. */
 void ftb_merge_plant(ftb_merge *m);
+
+/* Have the source's next record at hand, or know that there is none. */
+int ftb_merge_have(ftb_merge *m, uint32_t source, ftb_report *report);
 
 /* Records of all streams, each let through by its own stream's select. */
 int ftb_merge_fill(ftb_merge *m, ftb_batch *out, ftb_report *report);

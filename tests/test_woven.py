@@ -18,7 +18,8 @@ import ftbuf
 BATCHES = 6  # of 256 records: so many are looked at before any goes straight (csrc/ftb_decode.c WOVEN_FROM)
 MANY = BATCHES * 256
 LAYOUTS = {"small": make_abi(subbuf_size=256), "le64": ABIS["le64"], "be64": ABIS["be64"], "le32": ABIS["le32"]}
-KINDS = [["u8 x"], ["u32 n", "u64 wide"], ["char name[16]"], ["__data_loc char[] text"], ["u16 a[8]", "s32 b"]]
+KINDS = [["u8 x"], ["u32 n", "u64 wide"], ["char name[16]"], ["__data_loc char[] text"], ["u16 a[8]", "s32 b"], ["u16 c"]]
+RARE = len(KINDS) - 1  # a record in forty
 
 
 def formats_of(abi: Abi) -> list:
@@ -26,8 +27,9 @@ def formats_of(abi: Abi) -> list:
 
 
 def record(abi: Abi, i: int) -> bytes:
-    fmt = formats_of(abi)[i % len(KINDS)]
-    values = {"x": i & 255, "n": i, "wide": i << 20, "name": b"n%d" % (i % 7), "text": b"t" * (i % 5), "a": [i & 3] * 8, "b": -i}
+    fmt = formats_of(abi)[RARE if i % 41 == 0 else i % RARE]
+    values = {"x": i & 255, "c": i & 0xFFFF, "n": i, "wide": i << 20, "name": b"n%d" % (i % 7),
+              "text": b"t" * (i % 5), "a": [i & 3] * 8, "b": -i}
     return event(fmt, abi, common_pid=i % 9, **{f.name: values[f.name] for f in fmt.own_fields})
 
 
@@ -73,9 +75,9 @@ def odd_pages(draw: st.DrawFn, abi: Abi) -> bytes:
     return b"".join(made)
 
 
-@given(st.data(), st.sampled_from(sorted(LAYOUTS)), st.sampled_from([None, 1, 3]))
-def test_what_is_unusual_changes_nothing(data, name, left_out):
-    """`left_out`: of a kind that nobody asks for there are no columns, and all others are as they were."""
+@given(st.data(), st.sampled_from(sorted(LAYOUTS)), st.sampled_from([None, [0, 2, 3, 4, RARE], [RARE], [1]]))
+def test_what_is_unusual_changes_nothing(data, name, kinds):
+    """`kinds`: those asked for, all, most or few; None: whatever occurs."""
     abi = LAYOUTS[name]
     odd = data.draw(odd_pages(abi))
     stream, formats = woven(name) + odd + woven(name), formats_of(abi)
@@ -83,7 +85,7 @@ def test_what_is_unusual_changes_nothing(data, name, left_out):
     file = TraceDat(abi, formats={"test": [format_text(f) for f in formats]},
                     buffers=[BufferSpec(pages={0: stream}, subbuf_size=abi.subbuf_size)]).build().data
     with ftbuf.open(file, errors="skip") as trace:
-        names = None if left_out is None else [f.name for i, f in enumerate(formats) if i != left_out]
+        names = None if kinds is None else [formats[i].name for i in kinds]
         tables = trace.tables(names)
         assert list(tables) == [f.name for f in formats if names is None or f.name in names]
         for fmt in formats:
@@ -94,6 +96,27 @@ def test_what_is_unusual_changes_nothing(data, name, left_out):
     if damage:
         with ftbuf.open(file) as trace, pytest.raises(ftbuf.DamageError):
             trace.tables()
+
+
+@pytest.mark.parametrize("cpus", [2, 3, 5])
+@pytest.mark.parametrize("kinds", [None, [RARE], [0, 1]], ids=str)
+def test_cpus_are_merged_as_the_reference_merges_them(cpus, kinds):
+    """Records of several CPUs in turns, in runs, and all at the same time; one CPU ends early, one has nothing."""
+    abi = LAYOUTS["small"]
+    formats = formats_of(abi)
+    made: dict[int, bytes] = {0: b""}
+    for cpu in range(1, cpus):
+        own = [record(abi, i * i % 89 + i + cpu) for i in range(MANY // cpu)]
+        made[cpu] = pages_of(abi, *own[:400], ts=1000, step=3) + pages_of(abi, *own[400:], ts=2200 + cpu, step=cpu)
+    want = ref.merge({(0, cpu): ref.decode_stream(pages, abi, {f.id: f for f in formats}).rows for cpu, pages in made.items()})
+    file = TraceDat(abi, formats={"test": [format_text(f) for f in formats]},
+                    buffers=[BufferSpec(pages=made, subbuf_size=abi.subbuf_size)]).build().data
+    with ftbuf.open(file) as trace:
+        for name, table in trace.tables(kinds and [formats[i].name for i in kinds]).items():
+            fmt = next(f for f in formats if f.name == name)
+            rows = [(cpu, row) for (_, cpu), row in want if row.event.id == fmt.id]
+            check_table(table, fmt, [row for _, row in rows])
+            assert table["common_cpu"].tolist() == [cpu for cpu, _ in rows]
 
 
 @pytest.mark.parametrize("step", ["20 kB", "1 MB"])
