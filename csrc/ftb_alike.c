@@ -54,8 +54,10 @@ static void walk_alike(ftb_stream *s, const ftb_select *select, ftb_batch *out)
     uint64_t events = 0;
 
     while (n + LANES <= FTB_BATCH && left >= LANES * stride) {
-        for (size_t line = 0; line < LANES * stride; line += 64)
+        for (size_t line = 0; line < LANES * stride; line += 64) {
             __builtin_prefetch(p + PREFETCH + line, 0, 1);
+            __builtin_prefetch(p + PREFETCH_NEAR + line, 0, 3);
+        }
         __m512i w = headers(p, stride);
         if (_mm512_cmpneq_epi64_mask(_mm512_and_si512(w, mask), alike) != 0)
             break;

@@ -22,7 +22,7 @@
 /* Every header is one 32-bit word; time extends and stamps have a second one. */
 #define HEADER 4u
 #define EXTENDED 8u
-#define PREFETCH_NEAR 3072 /* bytes ahead, into the first: for a walk that does little else */
+#define PREFETCH_NEAR 3072 /* bytes ahead, into the first: for walks that wait for little else */
 #define PREFETCH 16384 /* bytes ahead, into the second cache: the first has too few places for lines on their way */
 
 /* One record header, taken apart. */
