@@ -10,6 +10,8 @@ from typing import Any
 from ..errors import CompressionError, MissingDependencyError, UnsupportedError
 
 MAX_CHUNK = 64 << 20  # of decompressed pages; writers put ten sub-buffers in a chunk
+# What zstd and zlib (Z_MEM_ERROR) say when they get no memory. Of a frame that asks for too much, zstd says something else.
+OUT_OF_MEMORY = ("not enough memory", "Unable to create", "Error -4 ")
 MAX_SECTION = 256 << 20  # of decompressed metadata
 
 Data = bytes | memoryview
@@ -49,20 +51,28 @@ def _zstd() -> Any:
     return zstd
 
 
+def _raise_out_of_memory(name: str, error: Exception) -> None:
+    """Want of memory is told as damage is, but is no fault of the data, which nobody may skip for that."""
+    if any(sign in str(error) for sign in OUT_OF_MEMORY):
+        raise MemoryError(f"{name}: {error}") from None
+
+
 def _unzlib(data: Data, size: int) -> bytes:
     stream = zlib.decompressobj()
     try:
         return _exactly(stream.decompress(data, size + 1), stream.eof, size)
     except zlib.error as error:
+        _raise_out_of_memory("zlib", error)
         raise CompressionError(f"zlib: {error}", status="bad_compression") from None
 
 
 def _unzstd(data: Data, size: int) -> bytes:
     zstd = _zstd()
-    stream = zstd.ZstdDecompressor()
     try:
+        stream = zstd.ZstdDecompressor()
         return _exactly(stream.decompress(data, size + 1), stream.eof, size)
     except zstd.ZstdError as error:
+        _raise_out_of_memory("zstd", error)
         raise CompressionError(f"zstd: {error}", status="bad_compression") from None
 
 
