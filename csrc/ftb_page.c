@@ -461,6 +461,14 @@ static int walk_one(ftb_stream *s, const ftb_select *select, ftb_batch *out, ftb
     return FTB_OK;
 }
 
+int ftb_step_page(ftb_stream *s, const ftb_select *select, ftb_batch *out, ftb_report *report)
+{
+    int ends_page, status = walk_one(s, select, out, report, &ends_page);
+    if (ends_page)
+        return ftb_close_page(s, status, s->cur, report);
+    return FTB_OK;
+}
+
 int ftb_has_short_headers(const ftb_abi *abi)
 {
     return !abi->old_header && abi->type_size == 2 && abi->type_offset <= 2;
@@ -477,10 +485,9 @@ static int walk_page(ftb_stream *s, const ftb_select *select, ftb_batch *out, ft
             walk_run(s, select, out);
         if (out->n == FTB_BATCH)
             break;
-        int ends_page;
-        int status = walk_one(s, select, out, report, &ends_page);
-        if (ends_page)
-            return ftb_close_page(s, status, s->cur, report);
+        int status = ftb_step_page(s, select, out, report);
+        if (status != FTB_OK || !s->in_page)
+            return status;
     }
     return FTB_OK;
 }
@@ -549,14 +556,6 @@ static void drop_unwanted(const ftb_stream *s, const ftb_select *select, ftb_bat
         n += (uint32_t)(ftb_record_wanted(s->abi, select, b->ts[i], b->data[i], ftb_len(b, i)) && filter_matches(s, select, b, i));
     }
     b->n = n;
-}
-
-int ftb_step_page(ftb_stream *s, const ftb_select *select, ftb_batch *out, ftb_report *report)
-{
-    int ends_page, status = walk_one(s, select, out, report, &ends_page);
-    if (ends_page)
-        return ftb_close_page(s, status, s->cur, report);
-    return FTB_OK;
 }
 
 int ftb_walk_page(ftb_stream *s, const ftb_select *select, ftb_batch *out, ftb_report *report)

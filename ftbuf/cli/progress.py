@@ -17,8 +17,8 @@ EVERY = 0.5  # seconds
 
 def page_count(container: Container) -> int:
     """The sub-buffers of a recording."""
-    return sum(segment.size // buffer.subbuf_size for buffer in container.buffers if buffer.subbuf_size
-               for stream in buffer.streams for segment in stream.segments)
+    return sum(size // buffer.subbuf_size for buffer in container.buffers if buffer.subbuf_size
+               for stream in buffer.streams for size in stream.sizes)
 
 
 class Progress:

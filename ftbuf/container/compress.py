@@ -10,9 +10,9 @@ from typing import Any
 from ..errors import CompressionError, MissingDependencyError, UnsupportedError
 
 MAX_CHUNK = 64 << 20  # of decompressed pages; writers put ten sub-buffers in a chunk
+MAX_SECTION = 256 << 20  # of decompressed metadata
 # What zstd and zlib (Z_MEM_ERROR) say when they get no memory. Of a frame that asks for too much, zstd says something else.
 OUT_OF_MEMORY = ("not enough memory", "Unable to create", "Error -4 ")
-MAX_SECTION = 256 << 20  # of decompressed metadata
 
 Data = bytes | memoryview
 Decompress = Callable[[Data, int], bytes]
