@@ -127,14 +127,10 @@ FTB_ALWAYS_INLINE int distribute_to(ftb_decoder *d, int64_t *orders)
         const uint8_t *data = b->data[i];
         __builtin_prefetch(data + FTB_AHEAD, 0, 1); /* spreads what the next walk will want of memory */
         ftb_group *g = groups[plan];
-        const uint32_t n = g->n;
-        g->ts[n] = b->ts[i];
-        g->data[n] = data;
-        g->meta[n] = meta;
+        const uint32_t n = ftb_group_add(g, b->ts[i], data, meta);
         if (orders != NULL)
-            orders[(size_t)plan * FTB_GROUP + n] = d->met + i;
-        g->n = n + 1;
-        if (FTB_UNLIKELY(n + 1 == g->most)) {
+            orders[(size_t)plan * FTB_GROUP + n - 1] = d->met + i;
+        if (FTB_UNLIKELY(n == g->most)) {
             int status = gather_group(d, plan);
             if (status != FTB_OK)
                 return status;

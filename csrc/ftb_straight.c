@@ -2,7 +2,6 @@
  * would only be copied from. */
 #include "ftb_straight.h"
 
-#include "ftb_inline.h"
 #include "ftb_walk.h"
 
 int ftb_may_go_straight(const ftb_stream *s)
@@ -10,15 +9,6 @@ int ftb_may_go_straight(const ftb_stream *s)
     const ftb_select *select = s->select;
     return !s->lost_pending && !s->abi->big_endian && ftb_has_short_headers(s->abi) && ftb_clock_is_identity(s->clock) &&
            !select->has_window && select->pid_width == 0 && select->filter_of_slot == NULL;
-}
-
-FTB_ALWAYS_INLINE uint32_t add(ftb_group *g, uint64_t ts, const uint8_t *payload, uint64_t meta)
-{
-    const uint32_t n = g->n;
-    g->ts[n] = (int64_t)ts;
-    g->data[n] = payload;
-    g->meta[n] = meta;
-    return g->n = n + 1;
 }
 
 /* As far as all goes well: whatever is unusual is left to the walk in ftb_page.c. */
@@ -46,7 +36,7 @@ uint16_t ftb_walk_straight(ftb_stream *s, const uint16_t *plan_of_slot, ftb_grou
             break;
         ftb_group *g = groups[plan];
         ts += word >> 5;
-        if (FTB_UNLIKELY(add(g, ts, p + HEADER, (uint64_t)type << 34 | (uint64_t)slot << 16 | stream) == g->most)) /* as ftb_meta */
+        if (FTB_UNLIKELY(ftb_group_add(g, (int64_t)ts, p + HEADER, (uint64_t)type << 34 | (uint64_t)slot << 16 | stream) == g->most)) /* as ftb_meta */
             full = plan;
         p = next;
         events++;
@@ -68,7 +58,7 @@ FTB_ALWAYS_INLINE uint16_t hand_on(const ftb_batch *b, uint32_t at, const ftb_de
     }
     ftb_group *g = d->groups[plan];
     __builtin_prefetch(b->data[at] + FTB_AHEAD, 0, 1); /* spreads what the next walk will want of memory */
-    return add(g, (uint64_t)b->ts[at], b->data[at], meta) == g->most ? plan : FTB_NO_PLAN;
+    return ftb_group_add(g, b->ts[at], b->data[at], meta) == g->most ? plan : FTB_NO_PLAN;
 }
 
 uint16_t ftb_merge_straight(ftb_source *left, ftb_source *right, const ftb_decoder *d, uint16_t *slot)

@@ -2,7 +2,18 @@
 #ifndef FTB_STRAIGHT_H
 #define FTB_STRAIGHT_H
 
+#include "ftb_inline.h"
 #include "ftbuf.h"
+
+/* Returns how many refs wait there now. */
+FTB_ALWAYS_INLINE uint32_t ftb_group_add(ftb_group *g, int64_t ts, const uint8_t *payload, uint64_t meta)
+{
+    const uint32_t n = g->n;
+    g->ts[n] = ts;
+    g->data[n] = payload;
+    g->meta[n] = meta;
+    return g->n = n + 1;
+}
 
 /* Whether a stream's records can go so: unless something is to be left out, or told of the next record. */
 int ftb_may_go_straight(const ftb_stream *s);
